@@ -1,0 +1,102 @@
+"""The readings that change a number, as one frozen value that is recorded in every result.
+
+Each field is an option: ``--set-option key=value`` on the command line, ``settings=Settings(key=value)`` in Python.
+The defaults are the published procedure of MicroAnnotationBench.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_type_hints
+
+from mabpl.errors import UsageError, unknown_name
+
+
+def _option(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How timelines are compared. Times in seconds unless a name says frames; one frame is 1/30 s."""
+
+    time_base: Literal["frames", "seconds"] = _option(
+        "frames", "boundaries are compared on the 30 fps frame grid, or as seconds with tolerance_s"
+    )
+    tolerance_frames: int = _option(20, "Boundary F1: largest error of each end, in frames, inclusive")
+    tolerance_s: float = _option(0.667, "Boundary F1 under time_base=seconds: largest error of each end, in seconds")
+    boundary_matching: Literal["greedy", "optimal"] = _option(
+        "greedy", "smallest total error first, or most pairs and then least total error"
+    )
+    pa_ties: Literal["earlier_first", "later_first"] = _option(
+        "earlier_first", "which of two equal overlaps the PA assignment takes first"
+    )
+    judge_pairs: Literal["all", "assigned"] = _option(
+        "all", "which overlapping pairs a judge is asked about: all, or only those that are assigned"
+    )
+    temporal_iou: float = _option(0.5, "Temporal F1: least overlap-over-union of a match, inclusive")
+    seg_iou: float = _option(0.75, "Seg F1 and Joint F1: least overlap-over-union of a match, inclusive")
+    missing: Literal["refuse", "empty", "skip"] = _option(
+        "refuse", "a clip without a prediction: an error, an empty timeline (0), or left out (partial result)"
+    )
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            object.__setattr__(self, name, _checked(name, getattr(self, name), kind))
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def replace(self, **changes: Any) -> Settings:
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def parse(cls, assignments: list[str] | tuple[str, ...]) -> Settings:
+        """From ``["key=value", ...]``; raises :class:`UsageError` for an unknown key or value."""
+        values: dict[str, Any] = {}
+        for assignment in assignments:
+            key, separator, value = assignment.partition("=")
+            key = key.strip()
+            if not separator:
+                raise UsageError(f"--set-option {assignment!r} is not key=value", f"known: {', '.join(cls.names())}")
+            if key not in cls.names():
+                raise unknown_name("option", key, cls.names())
+            values[key] = value.strip()
+        return cls(**values)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [f.name for f in dataclasses.fields(cls)]
+
+    @classmethod
+    def described(cls) -> list[tuple[str, str, str]]:
+        """(name, default, meaning) of each option."""
+        hints = get_type_hints(cls)
+        rows = []
+        for f in dataclasses.fields(cls):
+            choices = get_args(hints[f.name])
+            meaning = f.metadata["meaning"] + (f" [{' | '.join(choices)}]" if choices else "")
+            rows.append((f.name, str(f.default), meaning))
+        return rows
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    """``value`` as ``kind``: strings of the command line become numbers; anything else raises :class:`UsageError`."""
+    choices = get_args(kind)
+    if choices:
+        if value not in choices:
+            raise UsageError(f"{name} = {value!r} is not possible", f"expected one of: {', '.join(choices)}")
+        return value
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        number = float(value)
+        if not 0 <= number < 1e9 or (kind is int and number != int(number)):
+            raise ValueError
+    except (TypeError, ValueError):
+        what = "whole number" if kind is int else "number"
+        raise UsageError(f"{name} = {value!r} is not possible", f"expected a {what}, 0 or more") from None
+    if name.endswith("_iou") and not 0 < number <= 1:
+        raise UsageError(f"{name} = {value!r} is not possible", "expected a number above 0 and at most 1")
+    return int(number) if kind is int else number

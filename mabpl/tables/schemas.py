@@ -1,0 +1,225 @@
+"""The schema of every table: column, type, unit, nullability, meaning. `data_schema/` is generated from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+SCHEMA_VERSION = 1
+"""Written into every parquet file and result folder; raised when a column changes its meaning or goes."""
+
+FRAME_RATE = 30
+"""Frames per second of the benchmark's grid (not of a clip's video)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    dtype: type[pl.DataType] | pl.DataType
+    meaning: str
+    unit: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's name, what one row of it is, its key and its columns. ``open_ended``: further columns may follow."""
+
+    name: str
+    row: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    open_ended: bool = False
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        return {c.name: c.dtype if isinstance(c.dtype, pl.DataType) else c.dtype() for c in self.columns}
+
+    def empty(self) -> pl.DataFrame:
+        return pl.DataFrame(schema=self.schema)
+
+    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """``frame`` with this table's columns first, in order and type; absent nullable ones become null."""
+        have = set(frame.columns)
+        exprs = []
+        for column, dtype in zip(self.columns, self.schema.values(), strict=True):
+            if column.name in have:
+                exprs.append(pl.col(column.name).cast(dtype))
+            elif column.nullable:
+                exprs.append(pl.lit(None, dtype=dtype).alias(column.name))
+            else:
+                raise KeyError(f"table {self.name} lacks column {column.name}")
+        if self.open_ended:
+            known = {c.name for c in self.columns}
+            exprs += [pl.col(name) for name in frame.columns if name not in known]
+        return frame.select(exprs)
+
+
+_SET = Column("set", pl.String, "the set (subset of the benchmark) that the clip belongs to")
+_CLIP = Column("clip_id", pl.String, "the clip; unique across sets")
+_RUN = Column("run", pl.String, "one prediction timeline file, less set and ending")
+_PREDICTED = Column("predicted", pl.Int32, "the predicted segment: its position in the file's clip, from 0")
+_HUMAN = Column("human", pl.Int32, "the human segment: its position in the file's clip, from 0")
+
+CLIPS = Table(
+    "clips",
+    "one clip of a set, as the labels file describes it",
+    ("set", "clip_id"),
+    (
+        _SET,
+        _CLIP,
+        Column("duration_s", pl.Float64, "length of the clip", "s", nullable=True),
+        Column("num_frames", pl.Int64, "frames of the clip's video", "frames of the video", nullable=True),
+        Column("source_fps", pl.Float64, "frame rate of the clip's video", "1/s", nullable=True),
+        Column("caption", pl.String, "the task summary of the clip; never sent to a judge", nullable=True),
+        Column("instruction", pl.String, "what a judge or a prompt may be told about the clip", nullable=True),
+    ),
+    open_ended=True,
+)
+
+SEGMENTS = Table(
+    "segments",
+    "one segment of a timeline: the human one (run is null) or a run's",
+    ("run", "set", "clip_id", "segment"),
+    (
+        Column("run", pl.String, _RUN.meaning + "; null for the human timeline", nullable=True),
+        _SET,
+        _CLIP,
+        Column("segment", pl.Int32, "position in the file's clip, from 0"),
+        Column("start_s", pl.Float64, "start, from the start of the clip", "s"),
+        Column("end_s", pl.Float64, "end, from the start of the clip", "s"),
+        Column("start_tick", pl.Int64, "start on the frame grid: round_half_even(start_s * 30)", "1/30 s"),
+        Column("end_tick", pl.Int64, "end on the frame grid: round_half_even(end_s * 30)", "1/30 s"),
+        Column("label", pl.String, "what is done, to what, with which hand"),
+        Column("is_idle", pl.Boolean, "a pause: left out of all scoring"),
+        Column("hands", pl.String, "left, right or both", nullable=True),
+        Column("flagged", pl.Boolean, "a human segment that is excluded from scoring"),
+    ),
+)
+
+RUNS = Table(
+    "runs",
+    "one prediction file of one set",
+    ("run", "set"),
+    (
+        _RUN,
+        _SET,
+        Column("configuration", pl.String, "the run's name less its generation seed"),
+        Column("generation_seed", pl.Int64, "from `_seed<k>` in the file's name", nullable=True),
+        Column("model", pl.String, "from a map file", nullable=True),
+        Column("setting", pl.String, "from a map file: the model's setting, e.g. its reasoning effort", nullable=True),
+        Column("path", pl.String, "the prediction file's name, without its folder"),
+        Column("sha256", pl.String, "SHA-256 of the prediction file", "hex", nullable=True),
+    ),
+)
+
+PAIRS = Table(
+    "pairs",
+    "one predicted and one human segment of a clip that overlap in time (idle and flagged ones left out)",
+    ("run", "set", "clip_id", "predicted", "human"),
+    (
+        _RUN,
+        _SET,
+        _CLIP,
+        _PREDICTED,
+        _HUMAN,
+        Column("overlap_us", pl.Int64, "length of the overlap", "us"),
+        Column("iou", pl.Float64, "overlap over union, 0 to 1"),
+        Column("start_error_ticks", pl.Int64, "predicted start less human start", "1/30 s"),
+        Column("end_error_ticks", pl.Int64, "predicted end less human end", "1/30 s"),
+        Column("covered_ticks", pl.Int64, "overlap on the frame grid", "1/30 s"),
+    ),
+)
+
+MATCHES = Table(
+    "matches",
+    "one matched pair of one metric",
+    ("run", "set", "clip_id", "metric", "predicted"),
+    (
+        _RUN,
+        _SET,
+        _CLIP,
+        Column("metric", pl.String, "pa (the PA assignment), boundary, temporal or seg"),
+        _PREDICTED,
+        _HUMAN,
+    ),
+)
+
+_COUNTS = (
+    Column("x", pl.Int64, "predicted segments that are scored (not idle)", "segments"),
+    Column("y", pl.Int64, "human segments that are scored (neither idle nor flagged)", "segments"),
+    Column("assigned", pl.Int64, "pairs of the PA assignment", "pairs"),
+    Column("b", pl.Int64, "Boundary F1 matches", "pairs"),
+    Column("k", pl.Int64, "Temporal F1 matches", "pairs"),
+    Column("t", pl.Int64, "Seg F1 matches", "pairs"),
+    Column("j", pl.Int64, "Joint F1 matches: Seg F1 matches whose label is accepted", "pairs", nullable=True),
+    Column("credit", pl.Float64, "PA-F1 credit: sum of score / 100, mean of the judge seeds", "pairs", nullable=True),
+    Column(
+        "strict_credit", pl.Float64, "the part of credit whose labels are equivalent", "pairs", nullable=True
+    ),
+)
+
+
+def _percent(name: str, title: str) -> Column:
+    return Column(name, pl.Float64, title, "percent", nullable=True)
+
+
+_METRICS = (
+    _percent("pa_f1", "PA-F1 (label quality)"),
+    _percent("strict_pa_f1", "strict PA-F1 (exact label agreement)"),
+    _percent("precision", "PA precision: credit / x"),
+    _percent("recall", "PA recall: credit / y"),
+    _percent("boundary_f1", "Boundary F1 (strict timing)"),
+    _percent("temporal_f1", "Temporal F1 (coarse timing)"),
+    _percent("seg_f1", "Segmentation F1@0.75"),
+    _percent("seg_precision", "Segmentation precision: t / x"),
+    _percent("seg_recall", "Segmentation recall: t / y"),
+    _percent("joint_f1", "Joint semantic F1@0.75"),
+    _percent("joint_precision", "Joint precision: j / x"),
+    _percent("joint_recall", "Joint recall: j / y"),
+)
+
+CLIP_SCORES = Table(
+    "clip_scores",
+    "one clip of one run, scored: the counts, and the metrics of this clip alone",
+    ("run", "set", "clip_id"),
+    (_RUN, _SET, _CLIP, *_COUNTS, *_METRICS),
+)
+
+SET_SCORES = Table(
+    "set_scores",
+    "one set of one run, scored: the clips' values added up by `summarise`",
+    ("run", "set"),
+    (
+        _RUN,
+        Column("set", pl.String, _SET.meaning + "; null where both sets are combined", nullable=True),
+        Column("clips", pl.Int64, "clips that were scored", "clips"),
+        Column("undefined_clips", pl.Int64, "clips without any scored segment on either side", "clips"),
+        *_COUNTS,
+        *_METRICS,
+        _percent("headline", "50% PA-F1 + 25% Boundary F1 + 25% Temporal F1"),
+        Column("segments_per_clip", pl.Float64, "mean of x over clips", "segments"),
+        Column("human_segments_per_clip", pl.Float64, "mean of y over clips", "segments"),
+    ),
+)
+
+PROBLEMS = Table(
+    "problems",
+    "one fault of an input file",
+    ("file", "line", "field", "rule"),
+    (
+        Column("severity", pl.String, "error or warning"),
+        Column("rule", pl.String, "the rule that is broken"),
+        Column("file", pl.String, "the file, as it was named"),
+        Column("line", pl.Int64, "line of the file, from 1", nullable=True),
+        Column("clip_id", pl.String, "the clip, where it is known", nullable=True),
+        Column("field", pl.String, "path of the field inside the line, e.g. segments[3].end_s", nullable=True),
+        Column("message", pl.String, "what is wrong and what was expected"),
+        Column("hint", pl.String, "what to do about it", nullable=True),
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    t.name: t for t in (CLIPS, SEGMENTS, RUNS, PAIRS, MATCHES, CLIP_SCORES, SET_SCORES, PROBLEMS)
+}
