@@ -155,9 +155,7 @@ _COUNTS = (
     Column("t", pl.Int64, "Seg F1 matches", "pairs"),
     Column("j", pl.Int64, "Joint F1 matches: Seg F1 matches whose label is accepted", "pairs", nullable=True),
     Column("credit", pl.Float64, "PA-F1 credit: sum of score / 100, mean of the judge seeds", "pairs", nullable=True),
-    Column(
-        "strict_credit", pl.Float64, "the part of credit whose labels are equivalent", "pairs", nullable=True
-    ),
+    Column("strict_credit", pl.Float64, "the part of credit whose labels are equivalent", "pairs", nullable=True),
 )
 
 

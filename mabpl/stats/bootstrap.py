@@ -1,0 +1,48 @@
+"""The clip bootstrap: how far a score would move with another draw of clips.
+
+Clips are drawn with replacement; everything that belongs to a clip moves together (all runs, all generation seeds), so
+that differences between runs are paired. A draw is a vector of weights, and every metric a ratio of two weighted sums.
+Arrays in, arrays out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+REPLICATES = 2_000
+SEED = 20_261_031
+
+
+def clip_weights(clips: int, replicates: int = REPLICATES, seed: int = SEED) -> Floats:
+    """How often each clip is drawn: float64 (replicates, clips); each row sums to ``clips``. Seeded."""
+    draws = np.random.default_rng([seed, clips]).integers(0, clips, size=(replicates, clips))
+    cells = draws + np.arange(replicates)[:, None] * clips
+    return np.bincount(cells.ravel(), minlength=replicates * clips).reshape(replicates, clips).astype(np.float64)
+
+
+def ratio_of_sums(weights: Floats, numerator: Floats, denominator: Floats) -> Floats:
+    """``weights @ numerator / weights @ denominator``, of (replicates, clips) and (clips, columns).
+
+    Float64 (replicates, columns); NaN where a draw holds nothing to divide by.
+    """
+    below = weights @ denominator
+    ratio: Floats = np.divide(weights @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0)
+    return ratio
+
+
+def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """The central ``level`` of each column; draws that are NaN are left out; NaN where none is left."""
+    low = (1 - level) / 2
+    quantiles = [low, 1 - low]
+    if not np.isnan(replicates).any():
+        lower, upper = np.quantile(replicates, quantiles, axis=0)
+        return lower, upper
+    bounds = np.full((2, replicates.shape[1]), np.nan)
+    for column in range(replicates.shape[1]):
+        kept = replicates[:, column][~np.isnan(replicates[:, column])]
+        if len(kept):
+            bounds[:, column] = np.quantile(kept, quantiles)
+    return bounds[0], bounds[1]
