@@ -1,7 +1,8 @@
 """The one place that knows how a metric adds up: per clip, over the clips of a set, over sets, over generation seeds.
 
 From MicroAnnotationBench: PA-F1, strict PA-F1, precision, recall, Boundary F1 and Temporal F1 are the mean of the
-clips' values (an F1 is never recomputed from mean precision and recall); Seg F1 and Joint F1 pool their counts in a set.
+clips' values (an F1 is never recomputed from mean precision and recall); Seg F1 and Joint F1 pool their counts
+in a set.
 Both sets together: the sets' values weighted by their numbers of clips, before rounding, for every metric. A clip with
 one empty side scores 0; with both sides empty it is undefined: null, left out of the mean, counted. Headline =
 50% PA-F1 + 25% Boundary F1 + 25% Temporal F1. The SD between generation seeds is the sample standard deviation (n - 1)

@@ -1,0 +1,234 @@
+"""Scores timelines by MicroAnnotationBench's procedure: tables in, tables out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from mabpl import timelines
+from mabpl.errors import UsageError
+from mabpl.metrics import audit, matches, summary
+from mabpl.settings import Settings
+from mabpl.tables import schemas
+
+if TYPE_CHECKING:
+    from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions
+
+Tabular = pl.DataFrame | Callable[[], pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A result: its tables as polars frames, made when they are first asked for.
+
+    ``partial``: not every clip of a set was scored. ``sources``: name and SHA-256 of the input files.
+    """
+
+    tables: Mapping[str, Tabular] = field(repr=False)
+    settings: Settings
+    partial: bool = False
+    sources: tuple[dict[str, Any], ...] = ()
+    _made: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table of that name (see data_schema/); raises :class:`UsageError` where the result has none."""
+        if name not in self._made:
+            if name not in self.tables:
+                raise UsageError(f"this result has no table {name!r}", f"it has: {', '.join(self.tables)}")
+            source = self.tables[name]
+            self._made[name] = source if isinstance(source, pl.DataFrame) else source()
+        return self._made[name]
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """`runs`: one row per prediction file and set."""
+        return self.table("runs")
+
+    @property
+    def segments(self) -> pl.DataFrame:
+        """`segments`: the human ones (run is null) and the predicted ones."""
+        return self.table("segments")
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """`pairs`: every overlapping predicted and human segment."""
+        return self.table("pairs")
+
+    @property
+    def matches(self) -> pl.DataFrame:
+        """`matches`: the matched pairs of each metric."""
+        return self.table("matches")
+
+    @property
+    def audit(self) -> pl.DataFrame:
+        """How many matches hang on the edge of a tolerance, a threshold or a tie: see `mabpl.metrics.audit`."""
+        return self.table("audit")
+
+    @functools.cached_property
+    def clips(self) -> pl.DataFrame:
+        """`clip_scores` with the clips' own columns (duration_s, operator, ...) and the runs' configuration."""
+        scores = self.table("clip_scores")
+        runs = self.runs.select("run", "set", "configuration", "generation_seed", "model", "setting")
+        clips = self.table("clips")
+        clips = clips.drop([c for c in clips.columns if c in scores.columns and c not in timelines.CLIP_KEY])
+        return scores.join(runs, on=["run", "set"], how="left", maintain_order="left").join(
+            clips, on=list(timelines.CLIP_KEY), how="left", maintain_order="left"
+        )
+
+    @functools.cached_property
+    def sets(self) -> pl.DataFrame:
+        """`set_scores`: per run and set, and per run over all sets (set is null) where it was scored on each of them."""
+        scores = self.table("clip_scores")
+        per_set = summary.summarise(scores)
+        combined = summary.summarise(scores, combine=True)
+        whole = combined.filter((pl.col("sets") == per_set["set"].n_unique()) & (pl.col("sets") > 1))
+        rows = pl.concat([per_set, whole.with_columns(pl.lit(None, pl.String).alias("set"))], how="diagonal")
+        return schemas.SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
+
+    def summarise(self, by: Iterable[str] = (), **options: Any) -> pl.DataFrame:
+        """:func:`mabpl.summarise` of this result's clips."""
+        return summary.summarise(self.clips, tuple([by] if isinstance(by, str) else by), **options)
+
+
+def score(
+    labels: Labels | pl.DataFrame | str | Path,
+    predictions: Predictions | pl.DataFrame | str | Path | Iterable[str | Path],
+    *,
+    settings: Settings | None = None,
+    threads: int | None = None,
+) -> Scores:
+    """Scores ``predictions`` against ``labels`` without a judge: Boundary, Temporal and Seg F1, and the PA assignment.
+
+    Both may be JSON Lines files (predictions: several), what :func:`mabpl.read_labels` and
+    :func:`mabpl.read_predictions` return, or a `segments` table as a polars frame or parquet file. Files are checked
+    first: raises :class:`InvalidTimelines` with the table of problems.
+    """
+    settings = settings or Settings()
+    if _is_table(labels) and _is_table(predictions):
+        return _score_tables(_segments(labels), _segments(predictions), settings, threads)
+    return score_files(*_read(labels, predictions, settings), settings=settings, threads=threads)
+
+
+def score_files(
+    labels: Labels, predictions: Predictions, *, settings: Settings, partial: bool = False, threads: int | None = None
+) -> Scores:
+    """Scores what was read and checked. Every clip of ``labels`` that a run has a timeline for is scored."""
+    lines = timelines.build(labels.clips, labels.segments, predictions.timelines, predictions.segments)
+    tables = {
+        "clips": labels.clips,
+        "runs": predictions.runs,
+        "segments": lambda: pl.concat([labels.segments, predictions.segments]),
+    }
+    sources = (*labels.sources, *predictions.sources)
+    return _scores(lines, settings, tables, threads, partial=partial or predictions.partial, sources=sources)
+
+
+def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settings, threads: int | None) -> Scores:
+    clips = human.select(timelines.CLIP_KEY).unique().sort(timelines.CLIP_KEY)
+    lines = timelines.build(clips, human, None, predicted)
+    missing = _missing(lines)
+    if missing and settings.missing == "refuse":
+        raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
+    if missing and settings.missing == "empty":
+        every = lines.predicted.key.select("run").unique().join(clips, how="cross")
+        lines = timelines.build(clips, human, every, predicted)
+
+    def runs() -> pl.DataFrame:
+        names = lines.predicted.key.select("run", "set").unique().sort("run", "set")
+        seed = pl.col("run").str.extract(r"_seed(\d+)$")
+        return schemas.RUNS.conform(
+            names.with_columns(
+                configuration=pl.col("run").str.replace(r"_seed\d+$", ""),
+                generation_seed=seed.cast(pl.Int64, strict=False),
+                path=pl.col("run"),
+            )
+        )
+
+    tables: dict[str, Tabular] = {
+        "clips": schemas.CLIPS.conform(clips),
+        "runs": runs,
+        "segments": lambda: pl.concat([human, predicted], how="diagonal"),
+    }
+    return _scores(lines, settings, tables, threads, partial=bool(missing))
+
+
+def _missing(lines: timelines.Timelines) -> int:
+    """How many timelines the runs lack, over the sets that they have any of."""
+    clips = lines.human.key.group_by("set").len("all")
+    have = lines.predicted.key.group_by("run", "set").len("have").join(clips, on="set")
+    return int((have["all"].cast(pl.Int64) - have["have"].cast(pl.Int64)).sum())
+
+
+def _scores(
+    lines: timelines.Timelines,
+    settings: Settings,
+    tables: Mapping[str, Tabular],
+    threads: int | None,
+    *,
+    partial: bool,
+    sources: tuple[dict[str, Any], ...] = (),
+) -> Scores:
+    matched = matches.match(lines, settings, threads=threads)
+
+    def pair_table() -> pl.DataFrame:
+        from mabpl import pairs
+
+        return pairs.pairs(lines)
+
+    made: dict[str, Tabular] = {
+        **tables,
+        "clip_scores": clip_scores(matched),
+        "matches": matched.table,
+        "pairs": pair_table,
+        "audit": lambda: audit.flip_audit(matched, settings),
+    }
+    return Scores(made, settings, partial, sources)
+
+
+def clip_scores(matched: matches.Matched) -> pl.DataFrame:
+    """The `clip_scores` table of a matching, without verdicts."""
+    lines = matched.timelines
+    counts = lines.predicted.key.with_columns(
+        pl.Series("x", lines.predicted.count),
+        pl.Series("y", lines.human.count[lines.clip] if len(lines.clip) else np.zeros(0, np.int64)),
+        pl.Series("assigned", matched.counts("pa")),
+        pl.Series("b", matched.counts("boundary")),
+        pl.Series("k", matched.counts("temporal")),
+        pl.Series("t", matched.counts("seg")),
+        pl.lit(None, pl.Int64).alias("j"),
+        pl.lit(None, pl.Float64).alias("credit"),
+        pl.lit(None, pl.Float64).alias("strict_credit"),
+    )
+    return schemas.CLIP_SCORES.conform(summary.clip_values(counts))
+
+
+_COLUMNS = ("set", "clip_id", "segment", "start_s", "end_s", "is_idle")
+
+
+def _is_table(source: object) -> bool:
+    return isinstance(source, pl.DataFrame) or (
+        isinstance(source, str | Path) and str(source).endswith((".parquet", ".pq"))
+    )
+
+
+def _segments(source: Any) -> pl.DataFrame:
+    """The columns of `segments` that scoring needs."""
+    if isinstance(source, pl.DataFrame):
+        frame = source
+    else:
+        try:
+            schema = pl.read_parquet_schema(source)
+            wanted = [c for c in ("run", *_COLUMNS, "flagged") if c in schema]
+            frame = pl.read_parquet(source, columns=wanted)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
+    lacking = [c for c in _COLUMNS if c not in frame.columns]
+    if lacking:
+        raise UsageError(f"a segments table lacks {', '.join(lacking)}", f"it has: {', '.join(frame.columns)}")
+    return frame
