@@ -10,6 +10,7 @@ from mabpl.metrics.segmentation import (
     SEG_F1,
     SEG_PRECISION,
     SEG_RECALL,
+    segment_f1,
 )
 from mabpl.metrics.temporal import TEMPORAL_F1
 
@@ -33,3 +34,5 @@ METRICS: dict[str, Metric] = {
 
 HEADLINE_WEIGHTS = {"pa_f1": 0.5, "boundary_f1": 0.25, "temporal_f1": 0.25}
 """Half for what happened, half for when."""
+
+__all__ = ["HEADLINE_WEIGHTS", "METRICS", "Metric", "segment_f1"]

@@ -26,10 +26,10 @@ def flip_audit(matched: Matched, settings: Settings) -> pl.DataFrame:
         ("boundary", "tolerance -1 frame", _tolerance(settings, -1)),
         ("boundary", "tolerance +1 frame", _tolerance(settings, +1)),
         ("boundary", f"{other} matching", settings.replace(boundary_matching=other)),
-        ("temporal", "threshold -1e-9", settings.replace(temporal_iou=settings.temporal_iou - SLACK)),
-        ("temporal", "threshold +1e-9", settings.replace(temporal_iou=settings.temporal_iou + 2 * SLACK)),
-        ("seg", "threshold -1e-9", settings.replace(seg_iou=settings.seg_iou - SLACK)),
-        ("seg", "threshold +1e-9", settings.replace(seg_iou=settings.seg_iou + 2 * SLACK)),
+        ("temporal", "threshold -1e-9", settings.replace(temporal_iou=max(settings.temporal_iou - SLACK, SLACK))),
+        ("temporal", "threshold +1e-9", settings.replace(temporal_iou=min(settings.temporal_iou + 2 * SLACK, 1.0))),
+        ("seg", "threshold -1e-9", settings.replace(seg_iou=max(settings.seg_iou - SLACK, SLACK))),
+        ("seg", "threshold +1e-9", settings.replace(seg_iou=min(settings.seg_iou + 2 * SLACK, 1.0))),
         ("pa", f"ties {ties.replace('_', ' ')}", settings.replace(pa_ties=ties)),
     ]
     key = matched.timelines.predicted.key
