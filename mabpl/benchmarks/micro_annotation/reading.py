@@ -206,16 +206,15 @@ def with_sets(predictions: Predictions, labels: Labels) -> Predictions:
         schema={"run": pl.String, "set": pl.String, "new_run": pl.String, "new_set": pl.String},
         orient="row",
     )
-    configurations = pl.DataFrame(
-        [(n.run, n.configuration) for n in names], schema=["run", "configuration"], orient="row"
-    )
+    schema = {name: RUNS.schema[name] for name in ("run", "configuration", "generation_seed")}
+    named = pl.DataFrame(sorted(set(names), key=lambda name: name.run), schema=schema, orient="row")
 
     def moved(frame: pl.DataFrame, *key: str) -> pl.DataFrame:
         joined = frame.join(renamed, on=["run", "set"], how="left")
         renames = {"run": pl.col("new_run"), "set": pl.col("new_set")}
         return joined.with_columns(**renames).select(frame.columns).sort("run", "set", *key)
 
-    runs = moved(predictions.runs).drop("configuration").join(configurations.unique(), on="run", how="left")
+    runs = moved(predictions.runs).drop("configuration", "generation_seed").join(named, on="run", how="left")
     return replace(
         predictions,
         runs=RUNS.conform(runs).sort("run", "set"),
