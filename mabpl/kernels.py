@@ -13,6 +13,7 @@ import numpy as np
 jit = globals().get("jit", lambda function: function)  # the engine puts numba's decorator here before it loads the file
 
 WIDEST_KEY = 62  # bits of an int64 sort key that can be used without touching the sign
+SMALL = 64  # up to this length an insertion sort is faster than setting up a quicksort
 
 
 @jit
@@ -35,17 +36,45 @@ def greater(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @jit
-def overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end):  # type: ignore[no-untyped-def]
-    """All overlapping pairs of humans h0..h1 and predictions p0..p1, by human, then by prediction (ranks from 0).
+def overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap):  # type: ignore[no-untyped-def]
+    """Overlapping pairs of humans h0..h1 and predictions p0..p1, as ranks from 0, by human and then by prediction.
 
-    A sweep over the starts: whoever starts meets those of the other side that have not ended. Each pair is met once
-    and each segment leaves once, so the work is the number of segments plus the number of pairs.
+    Fills the last three arrays as far as they reach and returns how many pairs there are.
+    """
+    for p in range(p0 + 1, p1):
+        if p_end[p] < p_end[p - 1]:
+            return _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap)
+    # Starts and ends of the predictions ascend: those that overlap a human segment are neighbours.
+    n = 0
+    room = len(human)
+    low = p0
+    for h in range(h0, h1):
+        start = h_start[h]
+        end = h_end[h]
+        while low < p1 and p_end[low] <= start:
+            low += 1
+        p = low
+        while p < p1 and p_start[p] < end:
+            if n < room:
+                human[n] = h - h0
+                predicted[n] = p - p0
+                overlap[n] = min(end, p_end[p]) - max(start, p_start[p])
+            n += 1
+            p += 1
+    return n
+
+
+@jit
+def _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap):  # type: ignore[no-untyped-def]
+    """The same for nested predictions: a sweep over all starts.
+
+    Whoever starts meets those of the other side that have not ended. Each pair is met once and each segment leaves
+    once, so the work is the number of segments plus the number of pairs.
     """
     ny = h1 - h0
     nx = p1 - p0
-    capacity = 2 * (nx + ny) + 8
-    human = np.empty(capacity, np.int64)
-    predicted = np.empty(capacity, np.int64)
+    capacity = 2 * (nx + ny)
+    met = np.empty((2, capacity), np.int64)
     n = 0
     open_humans = np.empty(ny, np.int64)
     open_predicted = np.empty(nx, np.int64)
@@ -55,20 +84,20 @@ def overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end):  # type: 
     i = 0
     j = 0
     while i < ny or j < nx:
+        if n + n_open_predicted + n_open_humans > capacity:
+            capacity = 2 * capacity + n_open_predicted + n_open_humans
+            larger = np.empty((2, capacity), np.int64)
+            larger[:, :n] = met[:, :n]
+            met = larger
+        kept = 0
         if j == nx or (i < ny and h_start[h0 + i] <= p_start[p0 + j]):
-            now = h_start[h0 + i]
-            kept = 0
-            if n + n_open_predicted > capacity:
-                capacity = 2 * capacity + n_open_predicted
-                human = _grown(human, n, capacity)
-                predicted = _grown(predicted, n, capacity)
             for s in range(n_open_predicted):
                 p = open_predicted[s]
-                if p_end[p0 + p] > now:
+                if p_end[p0 + p] > h_start[h0 + i]:
                     open_predicted[kept] = p
                     kept += 1
-                    human[n] = i
-                    predicted[n] = p
+                    met[0, n] = i
+                    met[1, n] = p
                     per_human[i + 1] += 1
                     n += 1
             n_open_predicted = kept
@@ -76,19 +105,13 @@ def overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end):  # type: 
             n_open_humans += 1
             i += 1
         else:
-            now = p_start[p0 + j]
-            kept = 0
-            if n + n_open_humans > capacity:
-                capacity = 2 * capacity + n_open_humans
-                human = _grown(human, n, capacity)
-                predicted = _grown(predicted, n, capacity)
             for s in range(n_open_humans):
                 h = open_humans[s]
-                if h_end[h0 + h] > now:
+                if h_end[h0 + h] > p_start[p0 + j]:
                     open_humans[kept] = h
                     kept += 1
-                    human[n] = h
-                    predicted[n] = j
+                    met[0, n] = h
+                    met[1, n] = j
                     per_human[h + 1] += 1
                     n += 1
             n_open_humans = kept
@@ -98,124 +121,119 @@ def overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end):  # type: 
     # Each human met its predictions in ascending order, so a stable counting sort by human orders the pairs.
     for h in range(ny):
         per_human[h + 1] += per_human[h]
-    sorted_human = np.empty(n, np.int64)
-    sorted_predicted = np.empty(n, np.int64)
+    room = len(human)
     for s in range(n):
-        at = per_human[human[s]]
-        per_human[human[s]] += 1
-        sorted_human[at] = human[s]
-        sorted_predicted[at] = predicted[s]
-    return sorted_human, sorted_predicted
+        h = met[0, s]
+        p = met[1, s]
+        at = per_human[h]
+        per_human[h] += 1
+        if at < room:
+            human[at] = h
+            predicted[at] = p
+            overlap[at] = min(h_end[h0 + h], p_end[p0 + p]) - max(h_start[h0 + h], p_start[p0 + p])
+    return n
 
 
 @jit
-def _grown(array, n, capacity):  # type: ignore[no-untyped-def]
-    larger = np.empty(capacity, np.int64)
-    larger[:n] = array[:n]
-    return larger
+def boundary_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, tolerance, human, predicted, error):  # type: ignore[no-untyped-def]
+    """Pairs with both ends within `tolerance` and their total error, by prediction and then by human.
 
-
-@jit
-def boundary_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, tolerance):  # type: ignore[no-untyped-def]
-    """All pairs with both ends within `tolerance`, and their total error."""
-    ny = h1 - h0
-    nx = p1 - p0
-    capacity = 2 * (nx + ny) + 8
-    human = np.empty(capacity, np.int64)
-    predicted = np.empty(capacity, np.int64)
-    error = np.empty(capacity, np.int64)
+    Fills the last three arrays as far as they reach and returns how many pairs there are.
+    """
     n = 0
-    low = 0
-    for p in range(nx):
-        start = p_start[p0 + p]
-        end = p_end[p0 + p]
-        while low < ny and h_start[h0 + low] < start - tolerance:
+    room = len(human)
+    low = h0
+    for p in range(p0, p1):
+        start = p_start[p]
+        end = p_end[p]
+        while low < h1 and h_start[low] < start - tolerance:
             low += 1
         h = low
-        while h < ny and h_start[h0 + h] <= start + tolerance:
-            end_error = abs(h_end[h0 + h] - end)
+        while h < h1 and h_start[h] <= start + tolerance:
+            end_error = abs(h_end[h] - end)
             if end_error <= tolerance:
-                if n == capacity:
-                    capacity *= 2
-                    human = _grown(human, n, capacity)
-                    predicted = _grown(predicted, n, capacity)
-                    error = _grown(error, n, capacity)
-                human[n] = h
-                predicted[n] = p
-                error[n] = abs(h_start[h0 + h] - start) + end_error
+                if n < room:
+                    human[n] = h - h0
+                    predicted[n] = p - p0
+                    error[n] = abs(h_start[h] - start) + end_error
                 n += 1
             h += 1
-    return human[:n], predicted[:n], error[:n]
+    return n
 
 
 @jit
-def greedy(human, predicted, cost, nx, ny, later_first, matched):  # type: ignore[no-untyped-def]
-    """One-to-one, least cost first; ties: earlier human, then earlier prediction (or the later ones).
+def greedy(n, human, predicted, cost, later_first, matched, keys, human_taken):  # type: ignore[no-untyped-def]
+    """One-to-one, least cost first; ties: the first pair of the list (or the last one).
 
-    Writes the human's rank into `matched[prediction's rank]`.
+    Only pairs that share a segment compete, so the list may go by human or by prediction. Writes the human's rank into
+    `matched[prediction's rank]`.
     """
-    n = len(cost)
-    cells = nx * ny
     bits = 0
-    while (1 << bits) < cells:
+    while (1 << bits) < n:
         bits += 1
     top = 0
     for s in range(n):
         top = max(top, cost[s])
-    cells_by_cost = np.empty(n, np.int64)
-    for s in range(n):
-        cell = human[s] * nx + predicted[s]
-        cells_by_cost[s] = cells - 1 - cell if later_first else cell
+        human_taken[human[s]] = 0
     if top < (1 << (WIDEST_KEY - bits)):
-        keys = np.empty(n, np.int64)
         for s in range(n):
-            keys[s] = (cost[s] << bits) | cells_by_cost[s]
-        keys.sort()
-        mask = (1 << bits) - 1
+            keys[s] = (cost[s] << bits) | (n - 1 - s if later_first else s)
+        if n > SMALL:
+            keys[:n].sort()
+        else:
+            for s in range(1, n):
+                key = keys[s]
+                k = s
+                while k > 0 and keys[k - 1] > key:
+                    keys[k] = keys[k - 1]
+                    k -= 1
+                keys[k] = key
         for s in range(n):
-            cells_by_cost[s] = keys[s] & mask
+            keys[s] &= (1 << bits) - 1
+    elif later_first:
+        keys[:n] = np.argsort(cost[:n][::-1], kind="mergesort")
     else:
-        by_cell = np.argsort(cells_by_cost)
-        by_cost = np.argsort(cost[by_cell], kind="mergesort")
-        cells_by_cost = cells_by_cost[by_cell[by_cost]]
-    human_free = np.ones(ny, np.bool_)
-    for s in range(n):
-        cell = cells_by_cost[s]
-        if later_first:
-            cell = cells - 1 - cell
-        h = cell // nx
-        p = cell - h * nx
-        if human_free[h] and matched[p] < 0:
-            human_free[h] = False
+        keys[:n] = np.argsort(cost[:n], kind="mergesort")
+    for k in range(n):
+        s = n - 1 - keys[k] if later_first else keys[k]
+        h = human[s]
+        p = predicted[s]
+        if human_taken[h] == 0 and matched[p] < 0:
+            human_taken[h] = 1
             matched[p] = h
 
 
 @jit
-def only_stars(human, predicted, nx, ny):  # type: ignore[no-untyped-def]
+def only_stars(n, human, predicted, human_degree, predicted_degree):  # type: ignore[no-untyped-def]
     """Whether every pair has an end that is in no other pair: then each star simply takes its best pair."""
-    human_degree = np.zeros(ny, np.int64)
-    predicted_degree = np.zeros(nx, np.int64)
-    for s in range(len(human)):
+    for s in range(n):
+        human_degree[human[s]] = 0
+        predicted_degree[predicted[s]] = 0
+    for s in range(n):
         human_degree[human[s]] += 1
         predicted_degree[predicted[s]] += 1
-    for s in range(len(human)):  # noqa: SIM110 (numba compiles no generators)
+    for s in range(n):  # noqa: SIM110 (numba compiles no generators)
         if human_degree[human[s]] > 1 and predicted_degree[predicted[s]] > 1:
             return False
     return True
 
 
 @jit
-def best_iou_in_order(human, predicted, overlap, union, limit, matched):  # type: ignore[no-untyped-def]
+def union_of(h, p, h_start, h_end, p_start, p_end, overlap):  # type: ignore[no-untyped-def]
+    return (h_end[h] - h_start[h]) + (p_end[p] - p_start[p]) - overlap
+
+
+@jit
+def best_iou_in_order(n, human, predicted, overlap, union, limit, matched):  # type: ignore[no-untyped-def]
     """Humans in order take the unused prediction of greatest IoU, if that is at least `limit`; ties: the earlier."""
-    n = len(human)
     s = 0
     while s < n:
         h = human[s]
         best = -1
         while s < n and human[s] == h:
             if (
-                matched[predicted[s]] < 0
-                and overlap[s] >= limit * union[s]
+                overlap[s] >= limit * union[s]
+                and matched[predicted[s]] < 0
                 and (best < 0 or greater(overlap[s], union[s], overlap[best], union[best]))
             ):
                 best = s
@@ -226,145 +244,107 @@ def best_iou_in_order(human, predicted, overlap, union, limit, matched):  # type
 
 @jit
 def snapped_hits(  # type: ignore[no-untyped-def]
-    h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap, union, limit
-):
+    h0, h1, p0, p1, h_start, h_end, p_start, p_end, limit, n, human, predicted, overlap, union,
+    hit_human, hit_predicted, hit_overlap, hit_union,
+):  # fmt: skip
     """Pairs with IoU >= `limit` after snapping the outer ends of the predictions to those of the humans.
 
     The first prediction takes the first human start, the prediction that ends last (the first such) takes the last
-    human end. Only those two change, so all other pairs are taken from the overlapping ones. By human, then prediction.
+    human end. Only those two change; all others come from the `n` overlapping pairs. Fills the last four arrays as far
+    as they reach and returns how many hits there are; by human, the two snapped predictions first.
     """
-    nx = p1 - p0
-    ny = h1 - h0
     last = 0
-    for p in range(1, nx):
+    for p in range(1, p1 - p0):
         if p_end[p0 + p] > p_end[p0 + last]:
             last = p
     last_end = h_end[h0]
-    for h in range(1, ny):
-        last_end = max(last_end, h_end[h0 + h])
-    capacity = len(human) + 2 * ny
-    hit_human = np.empty(capacity, np.int64)
-    hit_predicted = np.empty(capacity, np.int64)
-    hit_overlap = np.empty(capacity, np.int64)
-    hit_union = np.empty(capacity, np.int64)
-    n = 0
+    for h in range(h0 + 1, h1):
+        last_end = max(last_end, h_end[h])
+    first_end = last_end if last == 0 else p_end[p0]
+    room = len(hit_human)
+    hits = 0
     s = 0
-    for h in range(ny):
-        n = _snapped_hit(
-            h, 0, h0, p0, h_start, h_end, h_start[h0], last_end if last == 0 else p_end[p0], limit,
-            hit_human, hit_predicted, hit_overlap, hit_union, n,
-        )  # fmt: skip
-        last_done = last == 0
-        while s < len(human) and human[s] == h:
+    for h in range(h1 - h0):
+        for p in range(0, last + 1, max(last, 1)):  # the first and the last, once where they are one
+            start = h_start[h0] if p == 0 else p_start[p0 + p]
+            end = first_end if p == 0 else last_end
+            shared = min(h_end[h0 + h], end) - max(h_start[h0 + h], start)
+            if shared > 0 and end > start:
+                whole = (h_end[h0 + h] - h_start[h0 + h]) + (end - start) - shared
+                if shared >= limit * whole:
+                    if hits < room:
+                        hit_human[hits] = h
+                        hit_predicted[hits] = p
+                        hit_overlap[hits] = shared
+                        hit_union[hits] = whole
+                    hits += 1
+        while s < n and human[s] == h:
             p = predicted[s]
-            if p > last and not last_done:
-                n = _snapped_hit(
-                    h, last, h0, p0, h_start, h_end, p_start[p0 + last], last_end, limit,
-                    hit_human, hit_predicted, hit_overlap, hit_union, n,
-                )  # fmt: skip
-                last_done = True
-            if p not in (0, last) and overlap[s] >= limit * union[s]:
-                hit_human[n] = h
-                hit_predicted[n] = p
-                hit_overlap[n] = overlap[s]
-                hit_union[n] = union[s]
-                n += 1
+            if overlap[s] >= limit * union[s] and p != 0 and p != last:
+                if hits < room:
+                    hit_human[hits] = h
+                    hit_predicted[hits] = p
+                    hit_overlap[hits] = overlap[s]
+                    hit_union[hits] = union[s]
+                hits += 1
             s += 1
-        if not last_done:
-            n = _snapped_hit(
-                h, last, h0, p0, h_start, h_end, p_start[p0 + last], last_end, limit,
-                hit_human, hit_predicted, hit_overlap, hit_union, n,
-            )  # fmt: skip
-    return hit_human[:n], hit_predicted[:n], hit_overlap[:n], hit_union[:n]
+    return hits
 
 
 @jit
-def _snapped_hit(  # type: ignore[no-untyped-def]
-    h, p, h0, p0, h_start, h_end, start, end, limit, hit_human, hit_predicted, hit_overlap, hit_union, n
-):
-    overlap = min(h_end[h0 + h], end) - max(h_start[h0 + h], start)
-    if overlap > 0 and end > start:
-        union = (h_end[h0 + h] - h_start[h0 + h]) + (end - start) - overlap
-        if overlap >= limit * union:
-            hit_human[n] = h
-            hit_predicted[n] = p
-            hit_overlap[n] = overlap
-            hit_union[n] = union
-            return n + 1
-    return n
+def best_of_each_star(n, human, predicted, overlap, union, matched, best_of_human):  # type: ignore[no-untyped-def]
+    """For pairs by human that are stars (see `only_stars`): each star's pair of greatest IoU.
 
-
-@jit
-def best_of_each_star(human, predicted, overlap, union, nx, ny, matched):  # type: ignore[no-untyped-def]
-    """For pairs that are stars (see `only_stars`): each star's pair of greatest IoU; ties: the first."""
-    n = len(human)
-    human_degree = np.zeros(ny, np.int64)
+    Ties: the earlier human, then the earlier prediction.
+    """
     for s in range(n):
-        human_degree[human[s]] += 1
-    best_of_human = np.full(ny, -1, np.int64)
-    best_of_predicted = np.full(nx, -1, np.int64)
+        best_of_human[human[s]] = -1
     for s in range(n):
         h = human[s]
         p = predicted[s]
-        if human_degree[h] > 1:
-            best = best_of_human[h]
-            if best < 0 or greater(overlap[s], union[s], overlap[best], union[best]):
-                best_of_human[h] = s
-        else:
-            best = best_of_predicted[p]
-            if best < 0 or greater(overlap[s], union[s], overlap[best], union[best]):
-                best_of_predicted[p] = s
-    for h in range(ny):
-        if best_of_human[h] >= 0:
-            matched[predicted[best_of_human[h]]] = h
-    for p in range(nx):
-        if best_of_predicted[p] >= 0:
-            matched[p] = human[best_of_predicted[p]]
+        if best_of_human[h] >= 0:  # a star around a human
+            rival = best_of_human[h]
+            if greater(overlap[rival], union[rival], overlap[s], union[s]):
+                continue
+            if p > predicted[rival] and not greater(overlap[s], union[s], overlap[rival], union[rival]):
+                continue
+            matched[predicted[rival]] = -1
+        elif matched[p] >= 0:  # a star around a prediction
+            rival = best_of_human[matched[p]]
+            if not greater(overlap[s], union[s], overlap[rival], union[rival]):
+                continue
+        best_of_human[h] = s
+        matched[p] = h
 
 
 @jit
-def greedy_by_iou(human, predicted, overlap, union, limit, ny, matched):  # type: ignore[no-untyped-def]
+def greedy_by_iou(n, human, predicted, overlap, union, limit, matched, human_taken):  # type: ignore[no-untyped-def]
     """One-to-one, greatest IoU first, if at least `limit`; ties: earlier human, then earlier prediction."""
-    n = 0
-    hits = np.empty(len(human), np.int64)
-    for s in range(len(human)):
-        if overlap[s] >= limit * union[s]:
-            hits[n] = s
-            n += 1
+    hits = np.empty(n, np.int64)
     ratio = np.empty(n, np.float64)
+    count = 0
     for s in range(n):
-        ratio[s] = -(overlap[hits[s]] / union[hits[s]])
-    order = hits[:n][np.argsort(ratio, kind="mergesort")]
-    for i in range(1, n):  # equal quotients may hide unequal fractions
-        s = i
-        while s > 0 and greater(overlap[order[s]], union[order[s]], overlap[order[s - 1]], union[order[s - 1]]):
-            order[s], order[s - 1] = order[s - 1], order[s]
-            s -= 1
-    human_free = np.ones(ny, np.bool_)
+        human_taken[human[s]] = 0
+        if overlap[s] >= limit * union[s]:
+            hits[count] = s
+            ratio[count] = -(overlap[s] / union[s])
+            count += 1
+    order = hits[:count][np.argsort(ratio[:count], kind="mergesort")]
+    for i in range(1, count):  # equal quotients may hide unequal fractions
+        k = i
+        while k > 0 and greater(overlap[order[k]], union[order[k]], overlap[order[k - 1]], union[order[k - 1]]):
+            order[k], order[k - 1] = order[k - 1], order[k]
+            k -= 1
     for s in order:
-        if human_free[human[s]] and matched[predicted[s]] < 0:
-            human_free[human[s]] = False
+        if human_taken[human[s]] == 0 and matched[predicted[s]] < 0:
+            human_taken[human[s]] = 1
             matched[predicted[s]] = human[s]
 
 
 @jit
-def lengths(h0, p0, h_start, h_end, p_start, p_end, human, predicted):  # type: ignore[no-untyped-def]
-    """Overlap and union of each pair."""
-    n = len(human)
-    overlap = np.empty(n, np.int64)
-    union = np.empty(n, np.int64)
-    for s in range(n):
-        h = h0 + human[s]
-        p = p0 + predicted[s]
-        overlap[s] = min(h_end[h], p_end[p]) - max(h_start[h], p_start[p])
-        union[s] = (h_end[h] - h_start[h]) + (p_end[p] - p_start[p]) - overlap[s]
-    return overlap, union
-
-
-@jit
 def match_timelines(  # type: ignore[no-untyped-def]
-    first, last, clip, h_offset, h_start, h_end, h_start_tick, h_end_tick,
-    p_offset, p_start, p_end, p_start_tick, p_end_tick,
+    first, last, clip, h_offset, h_start, h_end, h_start_unit, h_end_unit,
+    p_offset, p_start, p_end, p_start_unit, p_end_unit,
     tolerance, temporal_limit, seg_limit, any_limit, later_first,
     pa, boundary, temporal, seg, any_iou, boundary_open, seg_open,
 ):  # fmt: skip
@@ -374,40 +354,63 @@ def match_timelines(  # type: ignore[no-untyped-def]
     with -1 by the caller). `boundary_open` and `seg_open`, per timeline: 1 where pairs compete on both sides; there
     the greedy boundary matching need not be the optimal one, and `seg` is left to :mod:`mabpl.matching`.
     """
+    widest = 1
+    for t in range(first, last):
+        widest = max(widest, h_offset[clip[t] + 1] - h_offset[clip[t]], p_offset[t + 1] - p_offset[t])
+    by_human = np.empty(widest, np.int64)
+    by_predicted = np.empty(widest, np.int64)
+    best = np.empty(widest, np.int64)
+    pairs = np.empty((9, 4 * widest), np.int64)
     for t in range(first, last):
         h0 = h_offset[clip[t]]
         h1 = h_offset[clip[t] + 1]
         p0 = p_offset[t]
         p1 = p_offset[t + 1]
-        nx = p1 - p0
-        ny = h1 - h0
-        if nx == 0 or ny == 0:
+        if h0 == h1 or p0 == p1:
             continue
+        human, predicted, cost, keys = pairs[0], pairs[1], pairs[2], pairs[3]
         if len(boundary) > 0:
-            human, predicted, error = boundary_pairs(
-                h0, h1, p0, p1, h_start_tick, h_end_tick, p_start_tick, p_end_tick, tolerance
+            n = boundary_pairs(
+                h0, h1, p0, p1, h_start_unit, h_end_unit, p_start_unit, p_end_unit, tolerance, human, predicted, cost
             )
-            greedy(human, predicted, error, nx, ny, False, boundary[p0:p1])
-            if not only_stars(human, predicted, nx, ny):
+            if n > pairs.shape[1]:
+                pairs = np.empty((9, 2 * n), np.int64)
+                human, predicted, cost, keys = pairs[0], pairs[1], pairs[2], pairs[3]
+                boundary_pairs(
+                    h0, h1, p0, p1, h_start_unit, h_end_unit, p_start_unit, p_end_unit, tolerance,
+                    human, predicted, cost,
+                )  # fmt: skip
+            greedy(n, human, predicted, cost, False, boundary[p0:p1], keys, by_human)
+            if not only_stars(n, human, predicted, by_human, by_predicted):
                 boundary_open[t] = 1
         if len(pa) == 0 and len(temporal) == 0 and len(seg) == 0 and len(any_iou) == 0:
             continue
-        human, predicted = overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end)
-        overlap, union = lengths(h0, p0, h_start, h_end, p_start, p_end, human, predicted)
+        overlap, union = pairs[4], pairs[5]
+        n = overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap)
+        needed = n + 2 * (h1 - h0)  # snapping can add two hits a human
+        if needed > pairs.shape[1]:
+            pairs = np.empty((9, 2 * needed), np.int64)
+            human, predicted, cost, keys, overlap, union = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4], pairs[5]
+            overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap)
+        longest = 0
+        for s in range(n):
+            union[s] = union_of(h0 + human[s], p0 + predicted[s], h_start, h_end, p_start, p_end, overlap[s])
+            longest = max(longest, overlap[s])
         if len(pa) > 0:
-            longest = 0
-            for s in range(len(overlap)):
-                longest = max(longest, overlap[s])
-            greedy(human, predicted, longest - overlap, nx, ny, later_first, pa[p0:p1])
+            for s in range(n):
+                cost[s] = longest - overlap[s]
+            greedy(n, human, predicted, cost, later_first, pa[p0:p1], keys, by_human)
         if len(temporal) > 0:
-            best_iou_in_order(human, predicted, overlap, union, temporal_limit, temporal[p0:p1])
+            best_iou_in_order(n, human, predicted, overlap, union, temporal_limit, temporal[p0:p1])
         if len(any_iou) > 0:
-            greedy_by_iou(human, predicted, overlap, union, any_limit, ny, any_iou[p0:p1])
+            greedy_by_iou(n, human, predicted, overlap, union, any_limit, any_iou[p0:p1], by_human)
         if len(seg) > 0:
-            human, predicted, overlap, union = snapped_hits(
-                h0, h1, p0, p1, h_start, h_end, p_start, p_end, human, predicted, overlap, union, seg_limit
-            )
-            if only_stars(human, predicted, nx, ny):
-                best_of_each_star(human, predicted, overlap, union, nx, ny, seg[p0:p1])
+            hit_human, hit_predicted, hit_overlap, hit_union = pairs[2], pairs[6], pairs[7], pairs[8]
+            n = snapped_hits(
+                h0, h1, p0, p1, h_start, h_end, p_start, p_end, seg_limit, n, human, predicted, overlap, union,
+                hit_human, hit_predicted, hit_overlap, hit_union,
+            )  # fmt: skip
+            if only_stars(n, hit_human, hit_predicted, by_human, by_predicted):
+                best_of_each_star(n, hit_human, hit_predicted, hit_overlap, hit_union, seg[p0:p1], best)
             else:
                 seg_open[t] = 1

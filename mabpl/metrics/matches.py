@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -133,26 +134,39 @@ def nanoseconds(seconds: npt.NDArray[np.float64]) -> Integers:
 def optimal_boundary(timelines: Timelines, t: int, human: Ends, predicted: Ends, tolerance: int) -> dict[int, int]:
     """Prediction rank to human rank of timeline ``t``: most pairs, then least total error, then order."""
     h, p = _slices(timelines, t)
-    pairs = engine.plain_kernels().boundary_pairs(
-        0, h.stop - h.start, 0, p.stop - p.start, *(ends[h].tolist() for ends in human),
-        *(ends[p].tolist() for ends in predicted), tolerance,
-    )  # fmt: skip
-    weights = {(int(i), int(j)): Fraction(2 * tolerance - int(error)) for i, j, error in zip(*pairs, strict=True)}
+    ends = (
+        0,
+        h.stop - h.start,
+        0,
+        p.stop - p.start,
+        *(e[h].tolist() for e in human),
+        *(e[p].tolist() for e in predicted),
+    )
+    pairs = _collected(3, functools.partial(engine.plain_kernels().boundary_pairs, *ends, tolerance))
+    weights = {(i, j): Fraction(2 * tolerance - error) for i, j, error in pairs}
     return {j: i for i, j in matching.best_matching(weights)}
 
 
 def _optimal_seg(timelines: Timelines, t: int, seg_limit: float) -> dict[int, int]:
     h, p = _slices(timelines, t)
+    human, predicted = timelines.human, timelines.predicted
+    sides = [side.tolist() for side in (human.start[h], human.end[h], predicted.start[p], predicted.end[p])]
+    ends = (0, h.stop - h.start, 0, p.stop - p.start, *sides)
     kernels = engine.plain_kernels()
-    ends = (
-        0, h.stop - h.start, 0, p.stop - p.start, timelines.human.start[h].tolist(), timelines.human.end[h].tolist(),
-        timelines.predicted.start[p].tolist(), timelines.predicted.end[p].tolist(),
-    )  # fmt: skip
-    human, predicted = kernels.overlapping_pairs(*ends)
-    overlap, union = kernels.lengths(0, 0, *ends[4:], human, predicted)
-    hits = kernels.snapped_hits(*ends, human, predicted, overlap, union, seg_limit)
-    weights = {(int(i), int(j)): Fraction(int(o), int(u)) for i, j, o, u in zip(*hits, strict=True)}
+    overlapping = _collected(3, functools.partial(kernels.overlapping_pairs, *ends))
+    union = [kernels.union_of(i, j, *sides, overlap) for i, j, overlap in overlapping]
+    columns = [list(column) for column in zip(*overlapping, strict=True)] or [[], [], []]
+    hits = _collected(4, functools.partial(kernels.snapped_hits, *ends, seg_limit, len(union), *columns, union))
+    weights = {(i, j): Fraction(overlap, union) for i, j, overlap, union in hits}
     return {j: i for i, j in matching.best_matching(weights)}
+
+
+def _collected(width: int, fill: Callable[..., int]) -> list[tuple[int, ...]]:
+    """The rows that ``fill`` writes into ``width`` arrays: it says how many there are, and is called again for all."""
+    count = fill(*([] for _ in range(width)))
+    columns = [[0] * count for _ in range(width)]
+    fill(*columns)
+    return list(zip(*columns, strict=True))
 
 
 def _slices(timelines: Timelines, t: int) -> tuple[slice, slice]:
