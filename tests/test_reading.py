@@ -8,6 +8,7 @@ import json
 import os
 import random
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -186,14 +187,17 @@ def test_line_over_64_mib_is_one_fault_and_is_not_kept(tmp_path: Path, monkeypat
     file = tmp_path / "model.jsonl"
     with file.open("wb") as out:
         out.write(line("a") + b'\n{"clip_id": "long", "x": "')
-        for _ in range(8):
+        for _ in range(16):
             out.write(b"x" * 2**20)
         out.write(b'"}\n' + line("b") + b"\n")
     read = read_predictions(file)
     assert faults(read.problems) == [("line-too-long", 2, "long", None)]
     assert read.timelines["clip_id"].to_list() == ["a", "b"]
+    tracemalloc.start()
     kept = [len(one.data) for one in lines.Lines(file)]
-    assert kept[1] < 10_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert kept[1] < 10_000 and peak < 8 * 2**20
 
 
 def encoded(text: str, encoding: str) -> bytes:

@@ -140,6 +140,12 @@ def test_order_and_overlaps(tmp_path: Path) -> None:
     assert result.remaining.is_empty()
 
 
+def test_a_segment_that_ends_with_the_one_before_is_emptied(tmp_path: Path) -> None:
+    _, result = repaired(tmp_path, [(0.0, 6.0), (2.0, 6.0), (6.0, 12.0)], TIMELINE)
+    assert times(result.data)[0] == [(0.0, 6.0), (6.0, 12.0)]
+    assert result.changes.select("segment", "rule", "after").rows() == [(1, "overlap", None)]
+
+
 def test_lines_that_cannot_be_told_stay_byte_by_byte(tmp_path: Path) -> None:
     overlapping = json.dumps({"clip_id": "b", "segments": segments([(0, 8), (7, 12)])}, separators=(",", ":"))
     twice = json.dumps({"clip_id": "a", "segments": segments([(0, 8), (7, 12)])}).replace('"p"', '"end_s": 9, "p"')
