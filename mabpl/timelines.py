@@ -89,26 +89,26 @@ def build(
 def _side(frame: pl.DataFrame, key: tuple[str, ...], wanted: pl.DataFrame | None) -> Side:
     """The timelines of ``frame`` in key order; with ``wanted``, exactly those (empty where ``frame`` has none)."""
     found, offset = _grouped(frame, key)
-    if found.is_duplicated().any():
+    in_key_order = found.sort(key)
+    if not found.equals(in_key_order) and found.is_duplicated().any():
         frame = frame.sort(key, maintain_order=True)
         found, offset = _grouped(frame, key)
+        in_key_order = found
     columns = [frame[name].to_numpy() for name in ("start_s", "end_s", "segment")]
     keep = ~frame["is_idle"].to_numpy()
     counts = np.diff(offset)
     timeline = np.repeat(np.arange(len(counts)), counts)
     if not keep.all():
-        columns = [column[keep] for column in columns]
-        timeline = timeline[keep]
+        rows = np.flatnonzero(keep)
+        columns = [column.take(rows) for column in columns]
+        timeline = timeline.take(rows)
         counts = np.bincount(timeline, minlength=len(counts))
     order = _order(timeline, *columns)
     if order is not None:
         columns = [column[order] for column in columns]
     side = _make(found, counts, *columns)
-    if wanted is not None and not wanted.equals(found):
-        side = _placed(side, wanted.sort(key), key)
-    elif not found.equals(found.sort(key)):
-        side = _placed(side, found.sort(key), key)
-    return side
+    target = in_key_order if wanted is None else wanted.sort(key)
+    return side if target.equals(found) else _placed(side, target, key)
 
 
 def _grouped(frame: pl.DataFrame, key: tuple[str, ...]) -> tuple[pl.DataFrame, Integers]:

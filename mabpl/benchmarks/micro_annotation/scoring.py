@@ -86,7 +86,7 @@ class Scores:
         """`set_scores`: per run and set, and per run over all sets (set is null) where it was scored on each of them."""
         scores = self.table("clip_scores")
         per_set = summary.summarise(scores)
-        combined = summary.summarise(scores, combine=True)
+        combined = summary.combine_sets(per_set, ["run"])
         whole = combined.filter((pl.col("sets") == per_set["set"].n_unique()) & (pl.col("sets") > 1))
         rows = pl.concat([per_set, whole.with_columns(pl.lit(None, pl.String).alias("set"))], how="diagonal")
         return schemas.SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
