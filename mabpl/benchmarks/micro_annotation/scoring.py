@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from mabpl import timelines
+from mabpl import metrics, timelines
 from mabpl.errors import UsageError
 from mabpl.metrics import audit, matches, summary
 from mabpl.settings import Settings
@@ -83,7 +83,7 @@ class Scores:
 
     @functools.cached_property
     def sets(self) -> pl.DataFrame:
-        """`set_scores`: per run and set, and per run over all sets (set is null) where it was scored on each of them."""
+        """`set_scores`: per run and set, and over all sets (set is null) for runs that were scored on each of them."""
         scores = self.table("clip_scores")
         per_set = summary.summarise(scores)
         combined = summary.combine_sets(per_set, ["run"])
@@ -112,21 +112,58 @@ def score(
     settings = settings or Settings()
     if _is_table(labels) and _is_table(predictions):
         return _score_tables(_segments(labels), _segments(predictions), settings, threads)
-    return score_files(*_read(labels, predictions, settings), settings=settings, threads=threads)
+    read = _read(labels, predictions, settings)  # type: ignore[arg-type]
+    return score_files(*read, settings=settings, threads=threads)
 
 
-def score_files(
-    labels: Labels, predictions: Predictions, *, settings: Settings, partial: bool = False, threads: int | None = None
-) -> Scores:
-    """Scores what was read and checked. Every clip of ``labels`` that a run has a timeline for is scored."""
+def _read(
+    labels: Labels | str | Path, predictions: Predictions | str | Path | Iterable[str | Path], settings: Settings
+) -> tuple[Labels, Predictions]:
+    """Reads what is a path, checks it, and applies ``settings.missing``."""
+    from mabpl.benchmarks.micro_annotation import checks, problems, reading
+
+    human = labels if isinstance(labels, reading.Labels) else reading.read_labels(labels)
+    if isinstance(predictions, reading.Predictions):
+        predicted = reading.with_sets(predictions, human)
+    else:
+        predicted = reading.read_predictions(predictions, human)
+    problems.require_valid(
+        problems.merge_problems(human.problems, checks.check_predictions(predicted, human, missing=settings.missing))
+    )
+    return human, checks.apply_missing(predicted, human, settings.missing)
+
+
+def score_files(labels: Labels, predictions: Predictions, *, settings: Settings, threads: int | None = None) -> Scores:
+    """Scores what was read and checked: the timelines of ``predictions``."""
     lines = timelines.build(labels.clips, labels.segments, predictions.timelines, predictions.segments)
     tables = {
         "clips": labels.clips,
         "runs": predictions.runs,
         "segments": lambda: pl.concat([labels.segments, predictions.segments]),
     }
-    sources = (*labels.sources, *predictions.sources)
-    return _scores(lines, settings, tables, threads, partial=partial or predictions.partial, sources=sources)
+    sources = tuple(
+        {"file": Path(source.file).name, "sha256": source.sha256, "set": source.set, "run": source.run}
+        for source in sorted({*labels.sources, *predictions.sources}, key=lambda s: (s.run or "", s.set, s.sha256))
+    )
+    return _scores(lines, settings, tables, threads, partial=predictions.partial, sources=sources)
+
+
+def segment_f1(
+    labels: Labels | pl.DataFrame | str | Path,
+    predictions: Predictions | pl.DataFrame | str | Path | Iterable[str | Path],
+    thresholds: Iterable[float] = (0.1, 0.25, 0.5, 0.75),
+    *,
+    settings: Settings | None = None,
+) -> pl.DataFrame:
+    """Segment F1 at any IoU: :func:`mabpl.metrics.segment_f1` of what :func:`score` takes."""
+    if _is_table(labels) and _is_table(predictions):
+        human, predicted = _segments(labels), _segments(predictions)
+        clips = human.select(timelines.CLIP_KEY).unique()
+        lines = timelines.build(clips, human, None, predicted)
+    else:
+        read = _read(labels, predictions, settings or Settings())  # type: ignore[arg-type]
+        lines = timelines.build(read[0].clips, read[0].segments, read[1].timelines, read[1].segments)
+    return metrics.segment_f1(lines, tuple(thresholds))
 
 
 def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settings, threads: int | None) -> Scores:

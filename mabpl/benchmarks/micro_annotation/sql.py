@@ -1,0 +1,34 @@
+"""A result in SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from mabpl.benchmarks.micro_annotation.scoring import Scores
+
+VIEWS = ("clips", "runs", "segments", "pairs", "matches", "clip_scores", "set_scores")
+
+
+def connect(result: Scores, *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection in memory with the result's tables as views (see data_schema/).
+
+    ``clip_scores`` carries the clips' own columns too, as ``result.clips`` does. ``pairs=False`` leaves that table out
+    where it is not needed, for it is the largest.
+    """
+    import duckdb
+
+    connection = duckdb.connect()
+    for name in VIEWS:
+        if name == "pairs" and (not pairs or "pairs" not in result.tables):
+            continue
+        if name == "clip_scores":
+            frame = result.clips
+        elif name == "set_scores":
+            frame = result.sets
+        else:
+            frame = result.table(name)
+        connection.register(name, frame.to_arrow())
+    return connection

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+
+@click.command("demo")
+@click.argument("folder", type=click.Path(), default="mabpl-demo")
+def command(folder: str) -> None:
+    """Score the bundled sample benchmark: copies it to FOLDER (default mabpl-demo), validates and scores it."""
+    from mabpl.benchmarks.micro_annotation import dataset, inputs, scoring
+    from mabpl.benchmarks.micro_annotation.problems import counts
+    from mabpl.data import sample_folder
+    from mabpl.errors import unreadable
+    from mabpl.report.results import leaderboard_text
+    from mabpl.settings import Settings
+
+    target = Path(folder)
+    if target.is_file() or (target.is_dir() and any(target.iterdir()) and not (target / "data").is_dir()):
+        raise unreadable(target, "holds something else", "name another folder: mabpl demo FOLDER")
+    try:
+        shutil.copytree(sample_folder(), target, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    except (OSError, shutil.Error) as error:
+        raise unreadable(target, f"the sample cannot be copied there ({error})") from None
+    sample = dataset.open_dataset(target)
+    request = inputs.Request(root=folder)
+    gathered = inputs.gather(request, Settings())
+    human = gathered.labels.segments.height
+    click.echo(f"{target}: a sample benchmark of {gathered.labels.clips.height} clips and {human} human segments,")
+    click.echo(f"  {len(gathered.predictions.sources)} prediction files; sets: {', '.join(sample.sets)}.")
+    warnings = ", ".join(f"{rule} {count}" for _, rule, count in counts(gathered.problems).iter_rows())
+    click.echo(f"validate: no errors; warnings: {warnings or 'none'}.")
+    click.echo()
+    scores = scoring.score_files(gathered.labels, gathered.ready(Settings()), settings=Settings())
+    click.echo(leaderboard_text(scores), nl=False)
+    clip = gathered.labels.clips["clip_id"][0]
+    run = f"{folder}/predictions/{gathered.labels.clips['set'][0]}/small-coarse_seed1.jsonl"
+    click.echo("\nWhat to try next:")
+    for text, what in (
+        (f"mabpl show {clip} --root {folder} -p {run}", "see where a timeline goes wrong"),
+        (f"mabpl score --root {folder} --no-judge --by operator", "the same, by operator"),
+        (f"mabpl score --root {folder} --no-judge --tables results", "keep every table as parquet"),
+        ("mabpl explain boundary_f1", "what the numbers mean"),
+    ):
+        click.echo(f"  {text}\n      {what}")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mabpl.cli import common
+from mabpl.cli.score import judge_options, need_no_judge, output_file
+from mabpl.settings import Settings
+
+
+@click.command("joint")
+@click.option("--predictions", "-p", type=click.Path(), required=True, metavar="FILE", help="- is standard input.")
+@common.input_options
+@common.settings_options
+@judge_options
+@click.option("--out", type=click.Path(), metavar="FILE", help="Where the joint JSON goes.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+@common.quiet_option
+def command(
+    predictions: str,
+    where: dict[str, Any],
+    settings: Settings,
+    no_judge: bool,
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Segmentation F1@0.75, and Joint semantic F1@0.75, of one prediction file.
+
+    Prints them with precision and recall and writes them as <name>.<set>.joint.json beside the file.
+    """
+    need_no_judge(no_judge)
+    from mabpl.benchmarks.micro_annotation import inputs, scoring
+    from mabpl.benchmarks.micro_annotation.results import joint_document
+    from mabpl.errors import UsageError
+    from mabpl.report.results import joint_text
+    from mabpl.tables import files
+
+    gathered = inputs.gather(common.request(where, (predictions,)), settings)
+    if len(gathered.predictions.sources) != 1:
+        raise UsageError("joint takes one prediction file", "score takes many, and gives Seg F1 too")
+    scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
+    common.tell_warnings(gathered.problems, quiet)
+    run, set_name = scores.runs.select("run", "set").row(0)
+    document = joint_document(scores, run, set_name)
+    target = output_file(gathered.predictions.sources[0].file, set_name, where, out, "joint")
+    click.echo(files.to_json(document) if as_json or target is None else joint_text(document), nl=False)
+    if target is not None:
+        files.write_json(target, document)
+        common.note(f"written: {target}", quiet)
+    return common.PARTIAL if gathered.lacks_clips(settings) else 0

@@ -1,0 +1,97 @@
+"""The command ``mabpl``: one file a command, each imported when it is called for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+import mabpl
+from mabpl.errors import InvalidTimelines, MabplError
+
+COMMANDS = {
+    "demo": "score the bundled sample: the whole tool in one command",
+    "validate": "check prediction and labels files, or fix what is plainly wrong",
+    "score": "Boundary F1, Temporal F1 and the PA metrics, of one file or of many",
+    "joint": "Seg F1@0.75 and Joint F1@0.75 of one file",
+    "headline": "combine the sets of one model into the published score",
+    "compare": "two results clip by clip, or one against published figures",
+    "verify": "recompute a result from its inputs and say what differs",
+    "show": "draw a clip's human and predicted timelines, and why segments fail",
+    "explain": "a metric's definition, its options and a worked example",
+    "schema": "the schema of a table or of an input file",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"mabpl.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(mabpl.__version__, prog_name="mabpl")
+@click.option("--root", type=click.Path(), help="The dataset folder (default: this one). Also after the command.")
+@click.pass_context
+def cli(ctx: click.Context, root: str | None) -> None:
+    """Score timed, labelled action timelines of video against human annotation.
+
+    Start with `mabpl demo`.
+    """
+    ctx.obj = root
+
+
+def main() -> None:
+    """Runs the command line and ends the process.
+
+    Exit codes: 0 fine, 1 a check failed, 2 wrong use or unreadable input, 3 finished but partial, 4 a service failed,
+    130 interrupted.
+    """
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of ``mabpl ARGUMENTS``; errors are told on standard error, never as a traceback."""
+    try:
+        result = cli.main(arguments, prog_name="mabpl", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Abort:
+        return 130
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except MabplError as error:
+        from mabpl.report.tables import plain
+
+        for line in str(error).splitlines():
+            click.echo(
+                f"mabpl: {plain(line)}" if not line.startswith("  ") else f"       {plain(line.strip())}", err=True
+            )
+        return 1 if isinstance(error, InvalidTimelines) else error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        click.echo("mabpl: out of memory", err=True)
+        return 2
+    except Exception as error:
+        if os.environ.get("MABPL_DEBUG"):
+            raise
+        click.echo(f"mabpl: a fault of mabpl itself: {type(error).__name__}: {error}", err=True)
+        click.echo("       MABPL_DEBUG=1 shows where; please report it with the command that you gave", err=True)
+        return 2

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mabpl.cli import common
+from mabpl.settings import Settings
+
+if TYPE_CHECKING:
+    from mabpl.benchmarks.micro_annotation.inputs import Inputs
+    from mabpl.benchmarks.micro_annotation.scoring import Scores
+
+
+def judge_options(function: common.Command) -> common.Command:
+    return click.option("--no-judge", is_flag=True, help="Only what needs no judge of labels (no network).")(function)
+
+
+def need_no_judge(no_judge: bool) -> None:
+    if not no_judge:
+        from mabpl.errors import UsageError
+
+        raise UsageError(
+            "PA-F1 and Joint F1 need a judge of labels, which this version does not have yet",
+            "--no-judge gives Boundary F1, Temporal F1 and Seg F1",
+        )
+
+
+@click.command("score")
+@click.option(
+    "--predictions", "-p", multiple=True, type=click.Path(), metavar="FILE...",
+    help="Files, folders or globs; - is standard input (default: all of the dataset folder).",
+)  # fmt: skip
+@click.argument("more", nargs=-1, type=click.Path())
+@common.input_options
+@common.settings_options
+@judge_options
+@click.option("--out", type=click.Path(), metavar="FILE", help="Where the score JSON of one file goes.")
+@click.option("--tables", type=click.Path(), metavar="DIR", help="Write every table as parquet.")
+@click.option("--no-pairs", is_flag=True, help="Leave the table of overlapping pairs out of --tables.")
+@click.option("--map", "map_file", type=click.Path(), metavar="FILE", help="CSV: configuration, model, setting.")
+@click.option("--by", metavar="A,B,...", help="Slice by these columns of the clips, e.g. operator.")
+@click.option("--fail-under", multiple=True, metavar="METRIC=VALUE", help="Exit code 1 where a score is lower.")
+@click.option("--format", "format_", type=click.Choice(["terminal", "markdown", "csv", "json"]), default="terminal")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+@common.quiet_option
+def command(
+    predictions: tuple[str, ...],
+    more: tuple[str, ...],
+    where: dict[str, Any],
+    settings: Settings,
+    no_judge: bool,
+    map_file: str | None,
+    quiet: bool,
+    **output: Any,
+) -> int:
+    """Score prediction timelines against the human ones.
+
+    One file: prints its scores and writes them as <name>.<set>.scores.json beside it. Several files, folders or globs:
+    prints one table, generation seeds folded into mean and SD, with 95% clip-bootstrap intervals.
+    """
+    need_no_judge(no_judge)
+    from mabpl.benchmarks.micro_annotation import gates, inputs, scoring
+    from mabpl.benchmarks.micro_annotation.results import write_result_folder
+
+    wanted = gates.parse(output["fail_under"])
+    request = common.request(where, (*predictions, *more), map_file)
+    if _is_parquet(request):
+        return _out_of_core(request, settings, output, quiet)
+    gathered = inputs.gather(request, settings)
+    scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
+    for remark in gathered.predictions.notes:
+        common.note(remark, quiet)
+    common.tell_warnings(gathered.problems, quiet)
+    if scores.runs.height == 1 and not output["by"]:
+        _one(scores, gathered, where, output, quiet)
+    else:
+        _many(scores, output)
+    if output["tables"]:
+        write_result_folder(scores, Path(output["tables"]), pairs=not output["no_pairs"])
+        common.note(f"tables: {output['tables']}", quiet)
+    failures = gates.failures(scores, wanted)
+    for failure in failures:
+        common.note(failure)
+    if failures:
+        return 1
+    return common.PARTIAL if gathered.lacks_clips(settings) else 0
+
+
+def _one(scores: Scores, gathered: Inputs, where: dict[str, Any], output: dict[str, Any], quiet: bool) -> None:
+    from mabpl.benchmarks.micro_annotation.results import score_document
+    from mabpl.report.results import score_text
+    from mabpl.tables import files
+
+    run, set_name = scores.runs.select("run", "set").row(0)
+    document = score_document(scores, run, set_name)
+    target = output_file(gathered.predictions.sources[0].file, set_name, where, output["out"], "scores")
+    if output["as_json"] or output["format_"] == "json" or target is None:
+        click.echo(files.to_json(document), nl=False)
+    else:
+        click.echo(score_text(document, output["format_"]), nl=False)
+    if target is not None:
+        files.write_json(target, document)
+        common.note(f"written: {target}", quiet)
+
+
+def output_file(source: str, set_name: str, where: dict[str, Any], out: str | None, kind: str) -> Path | None:
+    """Where a result JSON goes: --out, else beside the prediction file; None (standard output) for standard input."""
+    if out is not None:
+        return Path(out)
+    if source == "-":
+        return None
+    from mabpl.benchmarks.micro_annotation.naming import file_stem
+
+    named = set_name and (where["labels"] is None or where["set_name"])
+    stem = file_stem(source) + (f".{set_name.replace('/', '_')}" if named else "")
+    return Path(source).with_name(f"{stem}.{kind}.json")
+
+
+def _many(scores: Scores, output: dict[str, Any]) -> None:
+    from mabpl.errors import UsageError
+    from mabpl.report import results
+
+    if output["out"]:
+        raise UsageError("--out is for one prediction file", "--tables DIR keeps the results of several")
+    by = [name for name in (output["by"] or "").split(",") if name]
+    format_ = "json" if output["as_json"] else output["format_"]
+    click.echo(results.leaderboard_text(scores, by, format_), nl=False)
+
+
+def _is_parquet(request: Any) -> bool:
+    return bool(request.labels and request.labels.endswith((".parquet", ".pq")))
+
+
+def _out_of_core(request: Any, settings: Settings, output: dict[str, Any], quiet: bool) -> int:
+    from mabpl.benchmarks.micro_annotation.out_of_core import score_parquet
+    from mabpl.errors import UsageError
+    from mabpl.report import results
+    from mabpl.tables.folder import read_table
+
+    if not output["tables"] or len(request.predictions) != 1:
+        raise UsageError(
+            "segments in parquet are scored to parquet", "--labels L.parquet --predictions P.parquet --tables DIR"
+        )
+    folder = score_parquet(request.labels, request.predictions[0], output["tables"], settings=settings)
+    format_ = "json" if output["as_json"] else output["format_"]
+    click.echo(results.sets_text(read_table(folder, "set_scores"), format_), nl=False)
+    common.note(f"tables: {folder}", quiet)
+    return 0

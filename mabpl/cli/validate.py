@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mabpl.cli import common
+from mabpl.settings import Settings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SHOWN = 50
+
+
+@click.command("validate")
+@click.option(
+    "--predictions", "-p", multiple=True, type=click.Path(), metavar="FILE...",
+    help="Files, folders or globs; - is standard input (default: all of the dataset folder).",
+)  # fmt: skip
+@click.argument("more", nargs=-1, type=click.Path())
+@common.input_options
+@common.settings_options
+@click.option("--labels-only", is_flag=True, help="Check the labels files alone.")
+@click.option("--fix", type=click.Path(), metavar="OUT", help="Write a corrected copy of the one prediction file here.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document: every problem, and a count per rule.")
+@click.option("--all", "every", is_flag=True, help=f"List every problem, not only the first {_SHOWN}.")
+def command(
+    predictions: tuple[str, ...],
+    more: tuple[str, ...],
+    where: dict[str, Any],
+    settings: Settings,
+    labels_only: bool,
+    fix: str | None,
+    as_json: bool,
+    every: bool,
+) -> int:
+    """Check prediction files, and the labels that they are held against.
+
+    Lists every problem with file, line, clip and field, and counts them per rule. Exit code 1 if there is an error;
+    warnings alone leave it at 0.
+    """
+    from mabpl.benchmarks.micro_annotation import checks, inputs
+
+    request = common.request(where, (*predictions, *more))
+    if fix is not None:
+        return _fix(request, fix, as_json)
+    if labels_only:
+        problems = checks.check_labels(inputs.read_labels_of(request)[0])
+        checked = "labels"
+    else:
+        gathered = inputs.gather(request, settings)
+        problems = gathered.problems
+        files = len(gathered.predictions.sources)
+        clips = gathered.predictions.timelines.height
+        checked = f"{files} prediction file{'s' * (files != 1)}, {clips} timelines"
+    return _tell(problems, checked, as_json, every)
+
+
+def _tell(problems: pl.DataFrame, checked: str, as_json: bool, every: bool) -> int:
+    from mabpl.benchmarks.micro_annotation.problems import counts, describe, errors_of
+    from mabpl.report import tables
+    from mabpl.tables.files import to_json
+
+    failed = not errors_of(problems).is_empty()
+    if as_json:
+        rows = problems.to_dicts()
+        click.echo(to_json({"valid": not failed, "counts": counts(problems).to_dicts(), "problems": rows}), nl=False)
+        return int(failed)
+    shown = problems if every else problems.sort("severity", maintain_order=True).head(_SHOWN)
+    hint = None
+    for row in shown.iter_rows(named=True):
+        click.echo(f"{row['severity']}: {tables.plain(describe(row))}")
+        if row["hint"] and row["hint"] != hint:
+            click.echo(f"  {tables.plain(row['hint'])}")
+        hint = row["hint"]
+    if problems.height > shown.height:
+        click.echo(f"... and {problems.height - shown.height} more (--all lists them)")
+    if not problems.is_empty():
+        click.echo()
+        click.echo(tables.render(counts(problems)), nl=False)
+        click.echo()
+    errors = errors_of(problems).height
+    click.echo(f"{checked}: {f'{errors} errors' if failed else 'valid'}")
+    return int(failed)
+
+
+def _fix(request: Any, out: str, as_json: bool) -> int:
+    from mabpl.benchmarks.micro_annotation import dataset, inputs, naming
+    from mabpl.benchmarks.micro_annotation.problems import errors_of
+    from mabpl.benchmarks.micro_annotation.repair import repair
+    from mabpl.errors import UsageError
+    from mabpl.report import tables
+    from mabpl.tables import files
+
+    found = naming.expand_predictions(request.predictions)
+    if len(found) != 1:
+        raise UsageError(f"--fix takes one prediction file, not {len(found)}", "name it: --predictions FILE --fix OUT")
+    if Path(out).exists() and Path(found[0]).exists() and Path(out).samefile(found[0]):
+        raise UsageError(f"{out}: --fix does not overwrite the file that it corrects", "give another name")
+    labels, set_name = inputs.read_labels_of(request)
+    clips = dataset.select_clips(labels, limit=request.limit, clips=request.clips)
+    repaired = repair(found[0], labels, set_name=set_name, clips=clips)
+    files.write_with(Path(out), lambda temporary: temporary.write_bytes(repaired.data))
+    if as_json:
+        document = {
+            "changes": repaired.changes.to_dicts(),
+            "remaining": repaired.remaining.to_dicts(),
+            "notes": list(repaired.notes),
+        }
+        click.echo(files.to_json(document), nl=False)
+        return int(not errors_of(repaired.remaining).is_empty())
+    for remark in repaired.notes:
+        click.echo(tables.plain(remark))
+    if not repaired.changes.is_empty():
+        click.echo(tables.render(repaired.changes, title=f"What changed in {found[0]}"), nl=False)
+        click.echo()
+    click.echo(f"{out}: written, {repaired.changes.height} changes")
+    return _tell(repaired.remaining, "what remains", as_json=False, every=False)

@@ -1,0 +1,171 @@
+"""Results as text: one score, the leaderboard of many, sets combined."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from mabpl.errors import unknown_name
+from mabpl.metrics import METRICS
+from mabpl.report.tables import Format, Show, render, terminal_width
+
+if TYPE_CHECKING:
+    from mabpl.benchmarks.micro_annotation.scoring import Scores
+
+TITLES = {
+    "headline": ("Score", "Score"),
+    "pa_f1": ("PA-F1", "PA"),
+    "strict_pa_f1": ("Strict PA-F1", "Strict"),
+    "precision": ("Precision", "P"),
+    "recall": ("Recall", "R"),
+    "boundary_f1": ("Boundary F1", "Bound."),
+    "temporal_f1": ("Temporal F1", "Temp."),
+    "seg_f1": ("Seg F1", "Seg"),
+    "joint_f1": ("Joint F1", "Joint"),
+    "segments_per_clip": ("Segments / clip", "Seg/clip"),
+    "human_segments_per_clip": ("Human / clip", "Human"),
+}
+"""The columns of the published tables, with a short form."""
+
+LEVEL = 0.95
+ALL_SETS = "all sets"
+
+
+def score_text(document: dict[str, Any], format: Format = "terminal") -> str:  # noqa: A002
+    """The summary of a score JSON, and what hangs on an edge."""
+    summary = document["summary"]
+    names = [name for name in (*TITLES, "clips", "undefined_clips") if summary.get(name) is not None]
+    rows = [{"metric": _title(name), "value": _shown(name, summary[name])} for name in names]
+    notes = [rule_note([name for name in METRICS if name in names])]
+    flips = [row for row in document.get("flip_audit", []) if row["lost"] or row["gained"]]
+    if flips:
+        said = "; ".join(
+            f"{r['metric']} {r['probe']}: -{r['lost']} +{r['gained']} in {r['clips']} clips" for r in flips
+        )
+        notes.append(f"On the edge (matches that would change): {said}.")
+    elif document.get("flip_audit"):
+        notes.append("On the edge: no match hangs on a frame of tolerance, a threshold or a tie.")
+    notes += _partial(document)
+    title = f"{document.get('run', '')} on {document.get('set') or 'the labels file'}".strip()
+    columns = [Show("metric", ""), Show("value", "")]
+    return render(pl.DataFrame(rows), format=format, columns=columns, title=title, notes=notes)
+
+
+def joint_text(document: dict[str, Any]) -> str:
+    """The summary of a joint JSON."""
+    summary = document["summary"]
+    names = [name for name in (*METRICS, "t", "j", "x", "y") if summary.get(name) is not None]
+    rows = [{"metric": _title(name), "value": _shown(name, summary[name])} for name in names]
+    notes = [rule_note(["seg_f1", *(["joint_f1"] if summary.get("joint_f1") is not None else [])]), *_partial(document)]
+    title = f"{document.get('run', '')} on {document.get('set') or 'the labels file'}".strip()
+    return render(pl.DataFrame(rows), columns=[Show("metric", ""), Show("value", "")], title=title, notes=notes)
+
+
+def _title(name: str) -> str:
+    if name in TITLES:
+        return TITLES[name][0]
+    counts = {"t": "matches (T)", "j": "accepted (J)", "x": "predicted segments (X)", "y": "human segments (Y)"}
+    return METRICS[name].title if name in METRICS else counts.get(name, name.replace("_", " "))
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+
+
+def _partial(document: dict[str, Any]) -> list[str]:
+    return ["Partial: not every clip of the set was scored."] if document.get("partial") else []
+
+
+def rule_note(names: Sequence[str]) -> str:
+    """The rule of each metric that is shown, so that a number is never without one."""
+    shown = [METRICS[name] for name in ("pa_f1", "boundary_f1", "temporal_f1", "seg_f1", "joint_f1") if name in names]
+    return " ".join(f"{metric.title}: {metric.rule}." for metric in shown) + " Idle segments are left out."
+
+
+def leaderboard(scores: Scores, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Configurations per set and combined: mean, SD and interval of every metric over generation seeds, best first.
+
+    Where a map file named models, column ``best`` marks the best setting of each.
+    """
+    clips = scores.clips
+    for name in by:
+        if name not in clips.columns:
+            raise unknown_name("column", name, clips.columns)
+    folded = scores.summarise(by, fold_seeds=True, ci=LEVEL)
+    if clips["set"].n_unique() > 1:
+        both = scores.summarise(by, combine=True, fold_seeds=True, ci=LEVEL)
+        whole = both if by else both.filter(pl.col("sets") == clips["set"].n_unique())
+        both = whole.with_columns(pl.lit(ALL_SETS).alias("set"))
+        folded = pl.concat([both, folded], how="diagonal").select([*folded.columns, "sets"])
+    settings = scores.runs.select("configuration", "model", "setting").unique()
+    named = folded.join(settings, on="configuration", how="left")
+    rank = pl.when(pl.col("headline").is_not_null()).then(pl.col("headline")).otherwise(
+        (pl.col("boundary_f1") + pl.col("temporal_f1")) / 2
+    )  # fmt: skip
+    order = pl.when(pl.col("set") == ALL_SETS).then(0).otherwise(1)
+    named = named.with_columns(rank=rank, order=order)
+    best = (pl.col("rank") == pl.col("rank").max().over("model", "set", *by)) & pl.col("model").is_not_null()
+    named = named.with_columns(best.alias("best"))
+    keys = ["order", "set", *by, "rank", "configuration"]
+    descending = [False, False, *(False for _ in by), True, False]
+    return named.sort(keys, descending=descending, nulls_last=True).drop("order", "rank")
+
+
+def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "terminal") -> str:  # noqa: A002
+    """:func:`leaderboard` to read: a block for each set."""
+    board = leaderboard(scores, by)
+    if format in ("json", "csv"):
+        return render(board, format=format, columns=[Show(name) for name in board.columns])
+    metrics = [name for name in TITLES if name in board.columns and board[name].null_count() < board.height]
+    has_models = board["model"].null_count() < board.height
+    several = board["runs"].max() != 1
+    shows = [*(Show(name) for name in by), Show("who", "Configuration")]
+    shows += [Show("runs", "Seeds", "count")] if several else []
+    for name in metrics:
+        if name == "human_segments_per_clip":
+            continue
+        title, short = TITLES[name]
+        kind = "percent" if name.endswith("per_clip") else "both" if several else "interval"
+        shows.append(Show(name, title, kind, short, best="" if name.endswith("per_clip") else "high"))  # type: ignore[arg-type]
+    blocks = []
+    for (set_name,), rows in board.group_by(["set"], maintain_order=True):
+        clips = int(rows["clips"].max() or 0) // max(int(rows["runs"].max() or 1), 1)  # type: ignore[call-overload]
+        weighed = ", weighted by clips" if set_name == ALL_SETS else ""
+        human = rows["human_segments_per_clip"].max()
+        title = f"{set_name or 'labels'}: {clips} clips{weighed}, {human:.1f} human segments a clip"
+        mark = pl.when("best").then(pl.lit(" *")).otherwise(pl.lit(""))
+        setting = pl.format(" ({})", pl.col("setting")).fill_null("")
+        who = pl.coalesce(pl.col("model") + setting + mark, "configuration").alias("who")
+        blocks.append(render(rows.with_columns(who), format=format, columns=shows, title=title, width=_width()))
+    notes = [rule_note(metrics)]
+    if several:
+        notes.append("± is the SD between generation seeds.")
+    notes.append("[ , ] is the 95% interval of a bootstrap over clips.")
+    if has_models:
+        notes.append("* marks a model's best setting.")
+    if scores.partial:
+        notes.append("Partial: not every clip was scored.")
+    return "\n".join(blocks) + "\n" + _wrapped(notes)
+
+
+def _width() -> int:
+    """The terminal's width; wide enough for one table where the output is not watched."""
+    return terminal_width() if sys.stdout.isatty() else max(terminal_width(), 112)
+
+
+def _wrapped(notes: Sequence[str]) -> str:
+    return textwrap.fill(" ".join(notes), terminal_width()) + "\n"
+
+
+def sets_text(sets: pl.DataFrame, format: Format = "terminal") -> str:  # noqa: A002
+    """Rows of `set_scores` as a table; a null set is all of them."""
+    if format in ("json", "csv"):
+        return render(sets, format=format, columns=[Show(name) for name in sets.columns])
+    metrics = [name for name in TITLES if name in sets.columns and sets[name].null_count() < sets.height]
+    shows = [Show("run", "Run"), Show("set", "Set"), Show("clips", "Clips", "count")]
+    shows += [Show(name, TITLES[name][0], "percent", TITLES[name][1]) for name in metrics]
+    return render(sets.with_columns(pl.col("set").fill_null(ALL_SETS)), format=format, columns=shows)

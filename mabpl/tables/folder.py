@@ -1,0 +1,102 @@
+"""Result folders: tables as parquet beside a manifest, written whole or not at all.
+
+Small tables are one file, ``<table>.parquet``. Those with rows per segment are partitioned by set in the hive manner,
+``<table>/set=<set>/part-00000.parquet``, which polars, DuckDB and pyarrow read as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+
+from mabpl.errors import UsageError, unreadable
+from mabpl.tables import files
+from mabpl.tables.schemas import SCHEMA_VERSION, TABLES
+
+MANIFEST = "manifest.json"
+PARTITIONED = ("segments", "pairs", "matches")
+
+
+def write_parquet(path: Path, frame: pl.DataFrame, table: str) -> None:
+    """One parquet file (zstd) that carries the table's name and schema version in its metadata."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"mabpl_table": table, "mabpl_schema_version": str(SCHEMA_VERSION)}
+    with files.atomic(path) as temporary:
+        frame.write_parquet(temporary, compression="zstd", metadata=metadata, statistics=True)
+
+
+def partition(folder: Path, table: str, set_name: str, part: int = 0) -> Path:
+    """Where a part of a partitioned table lies. The set's name is quoted: it is data, never a path."""
+    return folder / table / f"set={quote(set_name, safe='')}" / f"part-{part:05d}.parquet"
+
+
+def write_folder(folder: Path, tables: Mapping[str, pl.DataFrame], manifest: Mapping[str, Any]) -> None:
+    """Writes ``tables`` and ``manifest``; an earlier result folder there is replaced, any other folder refused."""
+    check_writable(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        for name, frame in tables.items():
+            if name in PARTITIONED:
+                for (set_name,), rows in frame.group_by(["set"], maintain_order=True):
+                    write_parquet(partition(new, name, str(set_name)), rows, name)
+                (new / name).mkdir(exist_ok=True)
+            else:
+                write_parquet(new / f"{name}.parquet", frame, name)
+        files.write_json(new / MANIFEST, {"schema_version": SCHEMA_VERSION, "tables": sorted(tables), **manifest})
+        put_in_place(new, folder)
+
+
+def put_in_place(new: Path, folder: Path) -> None:
+    """Renames ``new`` to ``folder``; what was there goes away only when the new one stands."""
+    old = new.with_name("old")
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_writable(folder: Path) -> None:
+    if folder.is_file():
+        raise unreadable(folder, "is a file", "expected a folder for the parquet tables")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        raise unreadable(folder, "holds other files", "give a new folder, or one that an earlier result is in")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a result folder; raises :class:`InputError` where it is none or of a later version."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = int(manifest["schema_version"])
+    except OSError as error:
+        raise unreadable(folder, f"is no result folder ({error.strerror})", f"expected {MANIFEST} in it") from None
+    except (ValueError, KeyError, TypeError):
+        raise unreadable(path, "is not the manifest of a result folder") from None
+    if version > SCHEMA_VERSION:
+        raise unreadable(folder, f"has schema version {version}; this mabpl reads up to {SCHEMA_VERSION}", "update it")
+    return manifest  # type: ignore[no-any-return]
+
+
+def read_table(folder: Path, name: str) -> pl.DataFrame:
+    """A table of a result folder, in key order."""
+    single = folder / f"{name}.parquet"
+    source: str | Path = single if single.is_file() else os.fspath(folder / name / "**" / "*.parquet")
+    try:
+        if single.is_file():
+            return pl.read_parquet(source, hive_partitioning=False)
+        if not any((folder / name).rglob("*.parquet")):
+            return TABLES[name].empty()
+        frame = pl.read_parquet(source, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"{folder}: its table {name} cannot be read ({error})") from None
+    return frame.sort(TABLES[name].key)
