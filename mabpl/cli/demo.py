@@ -24,7 +24,7 @@ def command(folder: str) -> None:
         shutil.copytree(sample_folder(), target, dirs_exist_ok=True, copy_function=shutil.copyfile)
     except (OSError, shutil.Error) as error:
         raise unreadable(target, f"the sample cannot be copied there ({error})") from None
-    sample = dataset.open_dataset(target)
+    sample = dataset.open_benchmark(target)
     request = inputs.Request(root=folder)
     gathered = inputs.gather(request, Settings())
     human = gathered.labels.segments.height

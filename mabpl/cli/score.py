@@ -11,6 +11,7 @@ from mabpl.settings import Settings
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.inputs import Inputs
     from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.report.tables import Format
 
 
 def judge_options(function: common.Command) -> common.Command:
@@ -125,7 +126,7 @@ def _many(scores: Scores, output: dict[str, Any]) -> None:
     if output["out"]:
         raise UsageError("--out is for one prediction file", "--tables DIR keeps the results of several")
     by = [name for name in (output["by"] or "").split(",") if name]
-    format_ = "json" if output["as_json"] else output["format_"]
+    format_: Format = "json" if output["as_json"] else output["format_"]
     click.echo(results.leaderboard_text(scores, by, format_), nl=False)
 
 
@@ -144,7 +145,7 @@ def _out_of_core(request: Any, settings: Settings, output: dict[str, Any], quiet
             "segments in parquet are scored to parquet", "--labels L.parquet --predictions P.parquet --tables DIR"
         )
     folder = score_parquet(request.labels, request.predictions[0], output["tables"], settings=settings)
-    format_ = "json" if output["as_json"] else output["format_"]
+    format_: Format = "json" if output["as_json"] else output["format_"]
     click.echo(results.sets_text(read_table(folder, "set_scores"), format_), nl=False)
     common.note(f"tables: {folder}", quiet)
     return 0

@@ -169,8 +169,11 @@ def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
 
 
 def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
-    """The mean and the sample SD over the runs (generation seeds) of each group; counts are summed."""
-    counts = [c for c in ("clips", "undefined_clips", *COUNTS) if c in units.columns]
+    """The mean and the sample SD over the runs (generation seeds) of each group.
+
+    Counts are summed over the runs; ``clips`` is the number of clips of a run.
+    """
+    counts = [c for c in COUNTS if c in units.columns]
     complete = {name: pl.col(name).null_count() == 0 for name in VALUES}
     keep = [pl.col("sets").min()] if "sets" in units.columns else []
     return (
@@ -179,6 +182,7 @@ def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
         .agg(
             pl.len().cast(pl.Int64).alias("runs"),
             *keep,
+            pl.col("clips", "undefined_clips").max(),
             *(pl.col(c).sum() for c in counts),
             *(pl.when(complete[name]).then(pl.col(name).mean()).alias(name) for name in VALUES),
             *(pl.when(complete[name]).then(pl.col(name).std(ddof=1)).alias(f"{name}_sd") for name in VALUES),

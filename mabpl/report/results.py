@@ -133,10 +133,9 @@ def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "t
         shows.append(Show(name, title, kind, short, best="" if name.endswith("per_clip") else "high"))  # type: ignore[arg-type]
     blocks = []
     for (set_name,), rows in board.group_by(["set"], maintain_order=True):
-        clips = int(rows["clips"].max() or 0) // max(int(rows["runs"].max() or 1), 1)  # type: ignore[call-overload]
+        clips, human = rows.select(pl.col("clips", "human_segments_per_clip").max()).row(0)
         weighed = ", weighted by clips" if set_name == ALL_SETS else ""
-        human = rows["human_segments_per_clip"].max()
-        title = f"{set_name or 'labels'}: {clips} clips{weighed}, {human:.1f} human segments a clip"
+        title = f"{set_name or 'labels'!s}: {clips} clips{weighed}, {human:.1f} human segments a clip"
         mark = pl.when("best").then(pl.lit(" *")).otherwise(pl.lit(""))
         setting = pl.format(" ({})", pl.col("setting")).fill_null("")
         who = pl.coalesce(pl.col("model") + setting + mark, "configuration").alias("who")

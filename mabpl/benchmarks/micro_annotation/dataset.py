@@ -56,7 +56,7 @@ class Dataset:
         return sorted({resolve_set(name, self.sets) for name in names})
 
 
-def open_dataset(root: str | os.PathLike[str]) -> Dataset:
+def open_benchmark(root: str | os.PathLike[str]) -> Dataset:
     """The dataset folder at ``root``; raises :class:`InputError` where there is no `data/<set>/labels.jsonl`."""
     folder = Path(root)
     if not folder.is_dir():

@@ -69,7 +69,7 @@ def read_labels_of(request: Request) -> tuple[Labels, str | None]:
         return read_labels(request.labels, set_name=request.set_name), request.set_name
     root = request.root or "."
     try:
-        folder = dataset.open_dataset(root)
+        folder = dataset.open_benchmark(root)
     except MabplError as error:
         if request.root is not None:
             raise
@@ -84,7 +84,7 @@ def read_labels_of(request: Request) -> tuple[Labels, str | None]:
 def _all_predictions(request: Request) -> list[str]:
     if request.labels is not None:
         raise UsageError("no prediction file is named", "give --predictions FILE, a folder or a glob")
-    folder = dataset.open_dataset(request.root or ".")
+    folder = dataset.open_benchmark(request.root or ".")
     files = folder.predictions(request.set_name)
     if not files:
         raise UsageError(f"{Path(folder.root) / 'predictions'}: no prediction file is there", "give --predictions FILE")

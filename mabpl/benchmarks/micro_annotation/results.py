@@ -108,7 +108,7 @@ def _from_folder(path: Path) -> Scores:
 
 
 def read_document(path: str | Path) -> Document:
-    """A score or joint JSON (ours, or a published one); raises :class:`InputError` that says what the file is instead."""
+    """A score or joint JSON (ours, or a published one); raises :class:`InputError` that says what else the file is."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -136,7 +136,7 @@ def _read(
 def score_files(labels: Labels, predictions: Predictions, *, settings: Settings, threads: int | None = None) -> Scores:
     """Scores what was read and checked: the timelines of ``predictions``."""
     lines = timelines.build(labels.clips, labels.segments, predictions.timelines, predictions.segments)
-    tables = {
+    tables: dict[str, Tabular] = {
         "clips": labels.clips,
         "runs": predictions.runs,
         "segments": lambda: pl.concat([labels.segments, predictions.segments]),
