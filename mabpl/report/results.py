@@ -26,7 +26,7 @@ TITLES = {
     "temporal_f1": ("Temporal F1", "Temp."),
     "seg_f1": ("Seg F1", "Seg"),
     "joint_f1": ("Joint F1", "Joint"),
-    "segments_per_clip": ("Segments / clip", "Seg/clip"),
+    "segments_per_clip": ("Seg. / clip", "Seg."),
     "human_segments_per_clip": ("Human / clip", "Human"),
 }
 """The columns of the published tables, with a short form."""
