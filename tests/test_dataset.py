@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mabpl.benchmarks.micro_annotation.dataset import Dataset, open_dataset, select_clips
+from mabpl.benchmarks.micro_annotation.dataset import Dataset, open_benchmark, select_clips
 from mabpl.benchmarks.micro_annotation.naming import resolve_set, set_aliases
 from mabpl.errors import InputError, UsageError
 
@@ -35,7 +35,7 @@ def dataset(tmp_path: Path) -> Dataset:
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    return open_dataset(tmp_path)
+    return open_benchmark(tmp_path)
 
 
 def test_what_the_folder_holds(dataset: Dataset) -> None:
@@ -75,9 +75,9 @@ def test_aliases_are_of_sets_that_exist() -> None:
 
 def test_a_folder_without_sets_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
-        open_dataset(tmp_path / "absent")
+        open_benchmark(tmp_path / "absent")
     with pytest.raises(InputError, match=r"data/<set>/labels\.jsonl"):
-        open_dataset(tmp_path)
+        open_benchmark(tmp_path)
 
 
 def test_clips_of_a_trial(dataset: Dataset) -> None:

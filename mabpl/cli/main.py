@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 import mabpl
-from mabpl.errors import InvalidTimelines, MabplError
+from mabpl.errors import InvalidTimelines, MabplError, unknown_name
 
 COMMANDS = {
     "demo": "score the bundled sample: the whole tool in one command",
@@ -34,6 +34,13 @@ class _Commands(click.Group):
             return None
         command: click.Command = import_module(f"mabpl.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise unknown_name("command", args[0], list(COMMANDS))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -133,9 +133,7 @@ def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "t
         shows.append(Show(name, title, kind, short, best="" if name.endswith("per_clip") else "high"))  # type: ignore[arg-type]
     blocks = []
     for (set_name,), rows in board.group_by(["set"], maintain_order=True):
-        clips, human = rows.select(pl.col("clips", "human_segments_per_clip").max()).row(0)
-        weighed = ", weighted by clips" if set_name == ALL_SETS else ""
-        title = f"{set_name or 'labels'!s}: {clips} clips{weighed}, {human:.1f} human segments a clip"
+        title = f"{set_name or 'labels'}{_size(rows) if not by else ''}"
         mark = pl.when("best").then(pl.lit(" *")).otherwise(pl.lit(""))
         setting = pl.format(" ({})", pl.col("setting")).fill_null("")
         who = pl.coalesce(pl.col("model") + setting + mark, "configuration").alias("who")
@@ -149,6 +147,12 @@ def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "t
     if scores.partial:
         notes.append("Partial: not every clip was scored.")
     return "\n".join(blocks) + "\n" + _wrapped(notes)
+
+
+def _size(rows: pl.DataFrame) -> str:
+    clips, human = rows.select(pl.col("clips", "human_segments_per_clip").max()).row(0)
+    weighed = ", weighted by clips" if rows["set"][0] == ALL_SETS else ""
+    return f": {clips} clips{weighed}, {human:.1f} human segments a clip"
 
 
 def _width() -> int:
