@@ -205,7 +205,7 @@ SET_SCORES = Table(
 PROBLEMS = Table(
     "problems",
     "one fault of an input file",
-    ("file", "line", "field", "rule"),
+    ("file", "line", "clip_id", "field", "rule"),
     (
         Column("severity", pl.String, "error or warning"),
         Column("rule", pl.String, "the rule that is broken"),

@@ -1,0 +1,220 @@
+"""What is in every file and table, as pages: `data_schema/` is written from here, and `mabpl schema` prints it.
+
+Input files have a JSON Schema made from the typed rows that read them, the score and joint JSON one made from the
+names that write them, and tables a page made from their schema. Nothing is written down a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+import polars as pl
+
+from mabpl.benchmarks.micro_annotation import results
+from mabpl.benchmarks.micro_annotation.reading import Source
+from mabpl.benchmarks.micro_annotation.rows import INPUT_ROWS
+from mabpl.errors import unknown_name
+from mabpl.report.tables import Show, render
+from mabpl.settings import Settings
+from mabpl.tables.files import to_json
+from mabpl.tables.folder import MANIFEST, PARTITIONED
+from mabpl.tables.schemas import CLIP_SCORES, SCHEMA_VERSION, SET_SCORES, TABLES, Column, Table
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_INPUTS = {
+    "labels": (
+        "One line of data/<set>/labels.jsonl (JSON Lines, plain or gzip).",
+        "Beyond the schema: UTF-8, each key once, finite numbers, end_s later than start_s by a microsecond or more, a "
+        "clip on one line of one set.",
+    ),
+    "predictions": (
+        "One line of a prediction file (JSON Lines, plain or gzip).",
+        "Beyond the schema: UTF-8, each key once, finite numbers, end_s later than start_s by a microsecond or more, "
+        "one line for every clip of the set and none for another, no timeline without segments.",
+    ),
+    "manifest": ("One line of data/<set>/manifest.jsonl (JSON Lines, plain or gzip).", ""),
+    "map": (
+        "One line of a map file (JSON Lines), or one row of it as CSV with these columns.",
+        "Beyond the schema: each configuration once.",
+    ),
+}
+_RESULTS = {
+    "scores": "What `mabpl score` writes for one prediction file: <name>.<set>.scores.json.",
+    "joint": "What `mabpl joint` writes for one prediction file: <name>.<set>.joint.json.",
+}
+_FILES = {**{name: what for name, (what, _) in _INPUTS.items()}, **_RESULTS}
+_IN_PYTHON = {
+    "clips": '`scores.table("clips")`',
+    "clip_scores": '`scores.table("clip_scores")`; `scores.clips` appends the columns of runs and clips',
+    "set_scores": "`scores.sets`",
+    "problems": "`mabpl.validate(...)`, `problems` of what `mabpl.read_labels` and `mabpl.read_predictions` return",
+}
+_FLIPS = (
+    Column("metric", pl.String, "the matching that was probed: pa, boundary, temporal or seg"),
+    Column("probe", pl.String, "the one thing that was changed"),
+    Column("matches", pl.Int64, "matched pairs before the change"),
+    Column("lost", pl.Int64, "predicted segments whose match went or changed"),
+    Column("gained", pl.Int64, "predicted segments whose match came or changed"),
+    Column("clips", pl.Int64, "clips where a match differs"),
+)
+_TYPES: dict[Any, Any] = {pl.String: str, pl.Int64: int, pl.Int32: int, pl.Float64: float, pl.Boolean: bool}
+
+
+def pages() -> dict[str, str]:
+    """File name to text: everything in `data_schema/`."""
+    schemas = {f"{name}.schema.json": json_schema(name) for name in _FILES}
+    tables = {f"{name}.md": _markdown(table) for name, table in TABLES.items()}
+    return {"README.md": _index(), **schemas, **tables}
+
+
+def listing() -> pl.DataFrame:
+    """Every name that has a page, and what it is: columns name, kind, what."""
+    rows = [(name, "file", what) for name, what in _FILES.items()]
+    rows += [(name, "table", table.row) for name, table in TABLES.items()]
+    return pl.DataFrame(rows, schema=["name", "kind", "what"], orient="row")
+
+
+def page(name: str) -> str:
+    """The page ``name`` for a terminal: a JSON Schema, or a table's columns. :class:`UsageError` for another name."""
+    if name in TABLES:
+        table = TABLES[name]
+        notes = [f"Key: {', '.join(table.key)}.", *_whereabouts(table)]
+        return render(_columns(table), columns=_SHOWN, title=f"{name}: {table.row}", notes=notes)
+    if name in _FILES:
+        return json_schema(name)
+    raise unknown_name("table or file", name, [*_FILES, *TABLES])
+
+
+def json_schema(name: str) -> str:
+    """The JSON Schema (draft 2020-12) of an input file's line, or of the score or joint JSON."""
+    description = " ".join(_INPUTS[name]).strip() if name in _INPUTS else f"{_RESULTS[name]} Percent, unrounded."
+    kind = INPUT_ROWS[name] if name in _INPUTS else _document(name)
+    head = {"$schema": DIALECT, "title": name, "description": description}
+    return to_json({**head, **msgspec.json.schema(kind)})
+
+
+def _document(name: str) -> type[msgspec.Struct]:
+    """The score or joint JSON as a type."""
+    summary: tuple[str, ...] = (*results.JOINT_METRICS, "t", "j", "x", "y", "clips")
+    per_clip: tuple[str, ...] = results.JOINT_COUNTS
+    flips: list[tuple[str, Any]] = []
+    if name == "scores":
+        summary = (*results.SCORE_METRICS, "headline", *results.SIZES)
+        per_clip = (*results.SCORE_COUNTS, *results.SCORE_METRICS)
+        flips = [("flip_audit", list[_struct("Flip", _FLIPS)])]  # type: ignore[misc]
+    options = [
+        (option, Annotated[kind, msgspec.Meta(description=meaning)])
+        for (option, _, meaning), kind in zip(Settings.described(), get_type_hints(Settings).values(), strict=True)
+    ]
+    provenance = [
+        ("mabpl", Annotated[str, msgspec.Meta(description="The version that made the result.")]),
+        ("judge", None),
+        ("prompts", dict[str, str]),
+        ("inputs", list[msgspec.defstruct("Input", list(get_type_hints(Source).items()))]),  # type: ignore[misc]
+    ]
+    return msgspec.defstruct(
+        name.capitalize(),
+        [
+            ("summary", _struct("Summary", _named(SET_SCORES, summary))),
+            ("per_clip", dict[str, _struct("Clip", _named(CLIP_SCORES, per_clip))]),  # type: ignore[misc]
+            *flips,
+            ("verdicts", list[dict[str, Any]]),
+            ("unscored_clips", list[str]),
+            ("partial", Annotated[bool, msgspec.Meta(description="Not every clip of the set was scored.")]),
+            ("set", str),
+            ("run", str),
+            ("settings", msgspec.defstruct("Settings", options)),
+            ("provenance", msgspec.defstruct("Provenance", provenance)),
+        ],
+    )
+
+
+def _named(table: Table, names: Iterable[str]) -> list[Column]:
+    columns = {column.name: column for column in table.columns}
+    return [columns[name] for name in names]
+
+
+def _struct(name: str, columns: Iterable[Column]) -> type[msgspec.Struct]:
+    return msgspec.defstruct(name, [(column.name, _annotated(column)) for column in columns])
+
+
+def _annotated(column: Column) -> Any:
+    kind = _TYPES[column.dtype]
+    unit = f" [{column.unit}]" if column.unit else ""
+    return Annotated[kind | None if column.nullable else kind, msgspec.Meta(description=column.meaning + unit)]
+
+
+_SHOWN = [
+    Show("column", "Column"), Show("type", "Type"), Show("unit", "Unit"), Show("null", "Null"),
+    Show("meaning", "Meaning"),
+]  # fmt: skip
+
+
+def _columns(table: Table) -> pl.DataFrame:
+    rows = [
+        (c.name, str(table.schema[c.name]), c.unit, "yes" if c.nullable else "no", c.meaning) for c in table.columns
+    ]
+    return pl.DataFrame(rows, schema=[show.name for show in _SHOWN], orient="row")
+
+
+def _whereabouts(table: Table) -> list[str]:
+    """Where the table is found, and what may follow its columns."""
+    name = table.name
+    python = f"In Python: {_IN_PYTHON.get(name, f'`scores.{name}`')}"
+    if name not in results.TABLES:
+        said = [f"{python}. On the command line: `mabpl validate --json`."]
+    else:
+        file = f"{name}/set=<set>/part-00000.parquet" if name in PARTITIONED else f"{name}.parquet"
+        said = [f"In a result folder: `{file}`. {python}. In SQL: `{name}`."]
+    if table.open_ended:
+        said.append("Further fields of the source's rows follow as columns of their own type (operator, session, ...).")
+    return said
+
+
+def _markdown(table: Table) -> str:
+    parts = [
+        f"# {table.name}",
+        f"A row is {table.row}.",
+        f"Key: {', '.join(f'`{name}`' for name in table.key)}.",
+        *_whereabouts(table),
+        render(_columns(table), format="markdown", columns=_SHOWN),
+    ]
+    return "\n\n".join(parts)
+
+
+def _index() -> str:
+    options = pl.DataFrame(Settings.described(), schema=["Option", "Default", "Meaning"], orient="row")
+    files = "\n".join(f"- [{name}]({name}.schema.json): {what}" for name, what in _FILES.items())
+    tables = "\n".join(f"- [{table.name}]({table.name}.md): {table.row}" for table in TABLES.values())
+    return f"""# Files and tables
+
+Written by `mabpl schema --write data_schema` from the code that reads and writes them; not edited by hand.
+
+## The way of the data
+
+Labels and prediction files are read line by line into `clips`, `segments` and `runs`; whatever is wrong with a line
+becomes a row of `problems`. Each metric matches the predicted and human segments of a clip one to one (`matches`;
+`pairs` are all those that overlap), the numbers of matches make `clip_scores`, and these add up to `set_scores`.
+Columns with the same name mean the same in every table, and join. Times are seconds from the start of the clip, scores
+are percent, and neither is rounded; "no match" is a row that is not there.
+
+## Files
+
+{files}
+
+## Tables
+
+{tables}
+
+Types are those of polars; parquet files hold the same. Schema version {SCHEMA_VERSION}: each parquet file of a result
+folder carries `mabpl_table` and `mabpl_schema_version` in its metadata, and the folder's `{MANIFEST}` holds the
+version, the settings, and name and SHA-256 of the inputs.
+
+## Settings
+
+The readings of the metrics that can be chosen; every result records them all.
+
+{render(options, format="markdown")}"""
