@@ -119,6 +119,11 @@ def test_mir_eval_onsets(shared_data: Path) -> None:
         assert found[case["id"]] == pytest.approx(expected, abs=1e-12)
 
 
+def test_most_pairs_first_where_the_nearest_pair_costs_one() -> None:
+    # The cases from outside do not tell the two ways apart; this one does: greedy takes 0.3-0.4 and is left with none.
+    assert boundary_scores({"a": [0.0, 0.4]}, {"a": [0.3, 0.8]}, 0.5) == {"a": [1.0, 1.0, 1.0]}
+
+
 @pytest.mark.parametrize("window_s", [0.5, 3.0])
 def test_mir_eval_segment_boundaries(shared_data: Path, window_s: float) -> None:
     segments = cases(shared_data / "oracles" / "mir_eval_segment.jsonl")
