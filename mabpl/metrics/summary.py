@@ -89,7 +89,7 @@ def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     ordered = clips.sort([*key, "clip_id"], nulls_last=False, maintain_order=True)
     groups = ordered.select(pl.struct(key).rle_id().alias("group"))["group"].to_numpy()
     first = np.flatnonzero(np.diff(groups, prepend=-1)) if len(groups) else np.zeros(0, np.int64)
-    above, below = _terms(ordered)
+    above, below = terms(ordered)
     columns: list[pl.Series] = [
         pl.Series("clips", np.bincount(groups, minlength=len(first)).astype(np.int64)),
         _summed("undefined_clips", (ordered["x"] + ordered["y"]) == 0, first),
@@ -108,7 +108,7 @@ def _summed(name: str, values: pl.Series, first: np.typing.NDArray[np.int64]) ->
     return pl.Series(name, np.add.reduceat(values.cast(dtype).fill_null(0).to_numpy(), first), dtype=dtype)
 
 
-def _terms(clips: pl.DataFrame) -> tuple[bootstrap.Floats, bootstrap.Floats]:
+def terms(clips: pl.DataFrame) -> tuple[bootstrap.Floats, bootstrap.Floats]:
     """Numerator and denominator of each metric for each clip: float64 (clips, metrics)."""
     above = np.zeros((clips.height, len(METRICS)))
     below = np.zeros((clips.height, len(METRICS)))
@@ -230,7 +230,7 @@ def _replicates(stratum: pl.DataFrame, replicates: int) -> tuple[int, dict[str, 
     clip = stratum["clip_id"].replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64).to_numpy()
     names = stratum["run"].unique().sort()
     run = stratum["run"].replace_strict(names, np.arange(len(names)), return_dtype=pl.Int64).to_numpy()
-    above, below = _terms(stratum)
+    above, below = terms(stratum)
     width = above.shape[1]
     dense_above = np.zeros((len(ids), len(names), width))
     dense_below = np.zeros((len(ids), len(names), width))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -30,22 +31,37 @@ def score_document(scores: Scores, run: str, set_name: str) -> Document:
     """The score JSON of one run and set: what `score` prints and writes."""
     summary = _summary(scores, run, set_name)
     audit = scores.audit.filter(run=run, set=set_name).drop("run", "set").to_dicts() if "audit" in scores.tables else []
-    return {
+    document = {
         "summary": {name: summary[name] for name in (*SCORE_METRICS, "headline", *SIZES)},
         "per_clip": _per_clip(scores, run, set_name, (*SCORE_COUNTS, *SCORE_METRICS)),
         "flip_audit": audit,
         **_rest(scores, run, set_name),
     }
+    document["provenance"]["digest"] = digest(document)
+    return document
 
 
 def joint_document(scores: Scores, run: str, set_name: str) -> Document:
     """The joint JSON of one run and set: what `joint` prints and writes."""
     summary = _summary(scores, run, set_name)
-    return {
+    document = {
         "summary": {name: summary[name] for name in (*JOINT_METRICS, "t", "j", "x", "y", "clips")},
         "per_clip": _per_clip(scores, run, set_name, JOINT_COUNTS),
         **_rest(scores, run, set_name),
     }
+    document["provenance"]["digest"] = digest(document)
+    return document
+
+
+def digest(document: Document) -> str:
+    """SHA-256 (hex) of a result JSON or a folder's manifest, the digest itself aside: any edited value changes it.
+
+    A manifest's schema version and list of tables are aside too: they say what the folder is.
+    """
+    bare = {name: value for name, value in document.items() if name not in ("digest", "schema_version", "tables")}
+    if isinstance(bare.get("provenance"), dict):
+        bare["provenance"] = {name: value for name, value in bare["provenance"].items() if name != "digest"}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
 
 
 def _summary(scores: Scores, run: str, set_name: str) -> dict[str, Any]:
@@ -87,7 +103,7 @@ def write_result_folder(scores: Scores, folder: Path, *, pairs: bool = True) -> 
         "settings": scores.settings.as_dict(),
         "inputs": list(scores.sources),
     }
-    folders.write_folder(folder, tables, manifest)
+    folders.write_folder(folder, tables, {**manifest, "digest": digest(manifest)})
 
 
 def load_result(path: str | Path) -> Scores:
