@@ -114,6 +114,7 @@ def _document(name: str) -> type[msgspec.Struct]:
         ("judge", None),
         ("prompts", dict[str, str]),
         ("inputs", list[msgspec.defstruct("Input", list(get_type_hints(Source).items()))]),  # type: ignore[misc]
+        ("digest", Annotated[str, msgspec.Meta(description="SHA-256 (hex) of the rest of this document.")]),
     ]
     return msgspec.defstruct(
         name.capitalize(),
