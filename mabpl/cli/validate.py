@@ -102,7 +102,7 @@ def _fix(request: Any, out: str, as_json: bool) -> int:
     labels, set_name = inputs.read_labels_of(request)
     clips = dataset.select_clips(labels, limit=request.limit, clips=request.clips)
     repaired = repair(found[0], labels, set_name=set_name, clips=clips)
-    files.write_with(Path(out), lambda temporary: temporary.write_bytes(repaired.data))
+    files.write_bytes(Path(out), repaired.data)
     if as_json:
         document = {
             "changes": repaired.changes.to_dicts(),

@@ -20,7 +20,7 @@ from mabpl.report.tables import Show, render
 from mabpl.settings import Settings
 from mabpl.tables.files import to_json
 from mabpl.tables.folder import MANIFEST, PARTITIONED
-from mabpl.tables.schemas import CLIP_SCORES, SCHEMA_VERSION, SET_SCORES, TABLES, Column, Table
+from mabpl.tables.schemas import CLIP_SCORES, FLIP_AUDIT, SCHEMA_VERSION, SET_SCORES, TABLES, Column, Table
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -50,16 +50,9 @@ _IN_PYTHON = {
     "clips": '`scores.table("clips")`',
     "clip_scores": '`scores.table("clip_scores")`; `scores.clips` appends the columns of runs and clips',
     "set_scores": "`scores.sets`",
+    "flip_audit": "`scores.audit`; `flip_audit` of a score JSON",
     "problems": "`mabpl.validate(...)`, `problems` of what `mabpl.read_labels` and `mabpl.read_predictions` return",
 }
-_FLIPS = (
-    Column("metric", pl.String, "the matching that was probed: pa, boundary, temporal or seg"),
-    Column("probe", pl.String, "the one thing that was changed"),
-    Column("matches", pl.Int64, "matched pairs before the change"),
-    Column("lost", pl.Int64, "predicted segments whose match went or changed"),
-    Column("gained", pl.Int64, "predicted segments whose match came or changed"),
-    Column("clips", pl.Int64, "clips where a match differs"),
-)
 _TYPES: dict[Any, Any] = {pl.String: str, pl.Int64: int, pl.Int32: int, pl.Float64: float, pl.Boolean: bool}
 
 
@@ -104,7 +97,7 @@ def _document(name: str) -> type[msgspec.Struct]:
     if name == "scores":
         summary = (*results.SCORE_METRICS, "headline", *results.SIZES)
         per_clip = (*results.SCORE_COUNTS, *results.SCORE_METRICS)
-        flips = [("flip_audit", list[_struct("Flip", _FLIPS)])]  # type: ignore[misc]
+        flips = [("flip_audit", list[_struct("Flip", FLIP_AUDIT.columns[2:])])]  # type: ignore[misc]
     options = [
         (option, Annotated[kind, msgspec.Meta(description=meaning)])
         for (option, _, meaning), kind in zip(Settings.described(), get_type_hints(Settings).values(), strict=True)

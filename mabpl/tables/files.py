@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,6 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_with(path: Path, write: Callable[[Path], None]) -> None:
-    """``write(temporary)``, then the rename."""
+def write_bytes(path: Path, data: bytes) -> None:
     with atomic(path) as temporary:
-        write(temporary)
+        temporary.write_bytes(data)

@@ -202,6 +202,22 @@ SET_SCORES = Table(
     ),
 )
 
+FLIP_AUDIT = Table(
+    "flip_audit",
+    "one run and set, matched again with one thing changed: what hangs on an edge",
+    ("run", "set", "metric", "probe"),
+    (
+        _RUN,
+        _SET,
+        Column("metric", pl.String, "the matching that was probed: pa, boundary, temporal or seg"),
+        Column("probe", pl.String, "the one thing that was changed"),
+        Column("matches", pl.Int64, "matched pairs before the change", "pairs"),
+        Column("lost", pl.Int64, "predicted segments whose match went or changed", "segments"),
+        Column("gained", pl.Int64, "predicted segments whose match came or changed", "segments"),
+        Column("clips", pl.Int64, "clips where a match differs", "clips"),
+    ),
+)
+
 PROBLEMS = Table(
     "problems",
     "one fault of an input file",
@@ -219,5 +235,5 @@ PROBLEMS = Table(
 )
 
 TABLES: dict[str, Table] = {
-    t.name: t for t in (CLIPS, SEGMENTS, RUNS, PAIRS, MATCHES, CLIP_SCORES, SET_SCORES, PROBLEMS)
+    t.name: t for t in (CLIPS, SEGMENTS, RUNS, PAIRS, MATCHES, CLIP_SCORES, SET_SCORES, FLIP_AUDIT, PROBLEMS)
 }

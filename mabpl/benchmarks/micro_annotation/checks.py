@@ -14,7 +14,7 @@ from typing import Literal
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.problems import RULES, Problem, merge_problems, problem, problems_table
-from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions, read_predictions, with_sets
+from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions, read_labels, read_predictions, with_sets
 from mabpl.tables.schemas import FRAME_RATE, PROBLEMS
 
 Missing = Literal["refuse", "empty", "skip"]
@@ -66,14 +66,19 @@ def check_predictions(
 
 def validate(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    labels: Labels,
+    labels: Labels | str | os.PathLike[str],
     *,
     clips: Collection[str] | None = None,
     missing: Missing = "refuse",
     set_name: str | None = None,
     map_file: str | os.PathLike[str] | None = None,
 ) -> tuple[Predictions, pl.DataFrame]:
-    """Reads prediction files and checks them and the labels; the table holds the problems of both."""
+    """Reads prediction files and checks them and the labels (read here where a path is given).
+
+    Gives the predictions and the table `problems` of both.
+    """
+    if not isinstance(labels, Labels):
+        labels = read_labels(labels)
     predictions = read_predictions(paths, labels, set_name=set_name, map_file=map_file)
     return predictions, merge_problems(
         check_labels(labels), check_predictions(predictions, labels, clips=clips, missing=missing)

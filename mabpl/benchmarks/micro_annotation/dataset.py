@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.frames import extra_column
 from mabpl.benchmarks.micro_annotation.lines import BYTE_ORDER_MARK, Lines
 from mabpl.benchmarks.micro_annotation.naming import expand_predictions, resolve_set, set_aliases
 from mabpl.benchmarks.micro_annotation.reading import Labels, join_labels, read_labels
+from mabpl.benchmarks.micro_annotation.rows import ManifestRow
 from mabpl.errors import UsageError, unknown_name, unreadable
 
 
@@ -105,10 +107,11 @@ def _read_manifest(path: Path) -> pl.DataFrame:
             continue
         try:
             row = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise unreadable(path, f"line {line.number} is not JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise unreadable(path, f"line {line.number} is not a JSON object")
+            msgspec.convert(row, ManifestRow)
+        except (ValueError, RecursionError, msgspec.ValidationError) as error:
+            raise unreadable(
+                path, f"line {line.number} is no manifest row ({error})", "mabpl schema manifest"
+            ) from None
         rows.append({k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()})
     names = dict.fromkeys(name for row in rows for name in row)
     return pl.DataFrame([extra_column([row.get(name) for row in rows]).alias(name) for name in names])

@@ -165,6 +165,8 @@ def read_map(path: str | os.PathLike[str]) -> dict[str, tuple[str | None, str | 
             rows = [msgspec.json.decode(data, type=MapRow) for _, data in numbered]
         else:
             table = csv.DictReader(data.decode() for _, data in numbered)
+            if "configuration" not in (table.fieldnames or ()):
+                raise csv.Error("no column configuration")
             rows = [msgspec.convert({k: v or None for k, v in row.items() if k}, MapRow) for row in table]
     except (msgspec.DecodeError, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(

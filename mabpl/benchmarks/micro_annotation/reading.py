@@ -147,7 +147,7 @@ def join_labels(parts: Sequence[Labels]) -> Labels:
 
 def read_predictions(
     paths: Path | Iterable[Path],
-    labels: Labels | None = None,
+    labels: Labels | Path | None = None,
     *,
     set_name: str | None = None,
     map_file: Path | None = None,
@@ -159,6 +159,8 @@ def read_predictions(
     :class:`UsageError` where a file's set cannot be told.
     """
     arguments = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if isinstance(labels, str | os.PathLike):
+        labels = read_labels(labels)
     reader = RowReader(PredictionRow, thorough=False)
     files = [_read_file(path, reader) for path in expand_predictions(arguments)]
     sets = labels.sets if labels else {}

@@ -95,6 +95,16 @@ class Scores:
         """:func:`mabpl.summarise` of this result's clips."""
         return summary.summarise(self.clips, tuple([by] if isinstance(by, str) else by), **options)
 
+    def write_tables(self, folder: str | Path, *, pairs: bool = True) -> None:
+        """Writes the tables as parquet into ``folder``, which :func:`mabpl.load_result` reads.
+
+        An earlier result there is replaced; raises :class:`InputError` where the folder holds anything else.
+        ``pairs=False`` leaves that table out, for it is the largest.
+        """
+        from mabpl.benchmarks.micro_annotation.results import write_result_folder
+
+        write_result_folder(self, Path(folder), pairs=pairs)
+
 
 def score(
     labels: Labels | pl.DataFrame | str | Path,
@@ -173,7 +183,7 @@ def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settin
     if missing and settings.missing == "refuse":
         raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
     if missing and settings.missing == "empty":
-        every = lines.predicted.key.select("run").unique().join(clips, how="cross")
+        every = lines.predicted.key.select("run", "set").unique().join(clips, on="set")
         lines = timelines.build(clips, human, every, predicted)
 
     def runs() -> pl.DataFrame:
@@ -190,9 +200,20 @@ def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settin
     tables: dict[str, Tabular] = {
         "clips": schemas.CLIPS.conform(clips),
         "runs": runs,
-        "segments": lambda: pl.concat([human, predicted], how="diagonal"),
+        "segments": lambda: pl.concat([_whole(human), _whole(predicted)]),
     }
     return _scores(lines, settings, tables, threads, partial=bool(missing))
+
+
+def _whole(segments: pl.DataFrame) -> pl.DataFrame:
+    """The `segments` table of a frame that may hold only what scoring needs."""
+    ticks = {
+        f"{end}_tick": (pl.col(f"{end}_s") * schemas.FRAME_RATE).round(mode="half_to_even").cast(pl.Int64)
+        for end in ("start", "end")
+    }
+    absent = {"label": "", "flagged": False}
+    defaults = [pl.lit(value).alias(name) for name, value in absent.items() if name not in segments.columns]
+    return schemas.SEGMENTS.conform(segments.with_columns(**ticks).with_columns(defaults)).sort(schemas.SEGMENTS.key)
 
 
 def _missing(lines: timelines.Timelines) -> int:
