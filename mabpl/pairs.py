@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from mabpl.tables import schemas
-from mabpl.timelines import Timelines, ticks
+from mabpl.tables.schemas import FRAME_RATE
+from mabpl.timelines import MICROSECONDS, Timelines, in_units
 
 _JOIN = """
 select p.timeline, p.position as predicted, h.position as human,
@@ -36,10 +37,10 @@ def pairs(timelines: Timelines) -> pl.DataFrame:
                 "timeline": timeline,
                 "clip": timeline if name == "human" else timelines.clip[timeline],
                 "position": side.position,
-                "start": side.start,
-                "end": side.end,
-                "start_tick": ticks(side.start_s),
-                "end_tick": ticks(side.end_s),
+                "start": in_units(side.start_s, MICROSECONDS),
+                "end": in_units(side.end_s, MICROSECONDS),
+                "start_tick": in_units(side.start_s, FRAME_RATE),
+                "end_tick": in_units(side.end_s, FRAME_RATE),
             }
         ).to_arrow()
     with duckdb.connect() as connection:

@@ -6,15 +6,18 @@ order (start, end, position in the file).
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from mabpl.tables.schemas import FRAME_RATE
-
 Integers = npt.NDArray[np.int64]
+
+MICROSECONDS = 1e6
+"""A second's worth, for :func:`in_units`; the frame grid's is ``tables.schemas.FRAME_RATE``."""
 
 CLIP_KEY = ("set", "clip_id")
 TIMELINE_KEY = ("run", "set", "clip_id")
@@ -25,17 +28,14 @@ class Side:
     """Timelines of one side, one after the other.
 
     ``key``: one row per timeline. ``offset``: int64, one more than timelines. The arrays have one item per scored
-    segment: ``start_s``, ``end_s`` (float64 seconds), ``start``, ``end`` (int64 microseconds), ``position`` (int64, in
-    the file's clip).
+    segment: ``start_s``, ``end_s`` (float64 seconds), ``position`` (int32, in the file's clip).
     """
 
     key: pl.DataFrame
     offset: Integers
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
-    start: Integers
-    end: Integers
-    position: Integers
+    position: npt.NDArray[np.int32]
 
     @property
     def count(self) -> Integers:
@@ -56,13 +56,9 @@ class Timelines:
     clip: Integers
 
 
-def ticks(seconds: npt.NDArray[np.float64]) -> Integers:
-    """On the frame grid: round half to even of the float64 product ``seconds * 30``."""
-    return np.rint(seconds * FRAME_RATE).astype(np.int64)
-
-
-def microseconds(seconds: npt.NDArray[np.float64]) -> Integers:
-    return np.rint(seconds * 1e6).astype(np.int64)
+def in_units(seconds: npt.NDArray[np.float64], per_second: float) -> Integers:
+    """As whole units: round half to even of the float64 product ``seconds * per_second``."""
+    return np.rint(seconds * per_second).astype(np.int64)
 
 
 def build(
@@ -73,101 +69,110 @@ def build(
     ``timelines`` lists the predicted timelines, empty ones included; None takes those that have a segment. Predicted
     timelines of clips that are not in ``clips`` are left out.
     """
-    clip_keys = clips.select(CLIP_KEY).unique().sort(CLIP_KEY)
-    scored_human = human.filter(~pl.col("is_idle") & ~pl.col("flagged")) if "flagged" in human.columns else human
-    human_side = _side(scored_human, CLIP_KEY, clip_keys)
+    clip_keys = clips.select(CLIP_KEY)
+    if not _ascending(clip_keys):
+        clip_keys = clip_keys.unique().sort(CLIP_KEY)
+    flagged = human["flagged"] if "flagged" in human.columns else None
+    human_side = _side(human, CLIP_KEY, clip_keys, flagged)
     predicted_side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY))
     indexed = clip_keys.with_row_index("clip")
     clip = predicted_side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
     if clip.null_count():
         known = clip.is_not_null()
-        predicted_side = _selected(predicted_side, known.to_numpy())
+        predicted_side = _placed(predicted_side, predicted_side.key.filter(known))
         clip = clip.drop_nulls()
-    return Timelines(human_side, predicted_side, clip.cast(pl.Int64).to_numpy(writable=True))
+    return Timelines(human_side, predicted_side, clip.to_numpy().astype(np.int64))
 
 
-def _side(frame: pl.DataFrame, key: tuple[str, ...], wanted: pl.DataFrame | None) -> Side:
+def _side(
+    frame: pl.DataFrame, key: tuple[str, ...], wanted: pl.DataFrame | None, flagged: pl.Series | None = None
+) -> Side:
     """The timelines of ``frame`` in key order; with ``wanted``, exactly those (empty where ``frame`` has none)."""
-    found, offset = _grouped(frame, key)
-    in_key_order = found.sort(key)
-    if not found.equals(in_key_order) and found.is_duplicated().any():
-        frame = frame.sort(key, maintain_order=True)
-        found, offset = _grouped(frame, key)
-        in_key_order = found
-    columns = [frame[name].to_numpy() for name in ("start_s", "end_s", "segment")]
-    keep = ~frame["is_idle"].to_numpy()
-    counts = np.diff(offset)
-    timeline = np.repeat(np.arange(len(counts)), counts)
-    if not keep.all():
-        rows = np.flatnonzero(keep)
-        columns = [column.take(rows) for column in columns]
-        timeline = timeline.take(rows)
-        counts = np.bincount(timeline, minlength=len(counts))
-    order = _order(timeline, *columns)
+    first = _stretches(frame, key)
+    found = frame.select(key)[first]
+    in_order = _ascending(found)
+    if not in_order and found.is_duplicated().any():
+        columns = [*key, "start_s", "end_s", "segment", "is_idle", *([] if flagged is None else ["flagged"])]
+        frame = frame.select(columns).sort(key, maintain_order=True)
+        return _side(frame, key, wanted, None if flagged is None else frame["flagged"])
+    offset = np.append(first, frame.height)
+    start, end, position = (frame[name].to_numpy() for name in ("start_s", "end_s", "segment"))
+    excluded = frame["is_idle"] if flagged is None else frame["is_idle"] | flagged
+    if excluded.any():
+        kept = np.flatnonzero(~excluded.to_numpy())
+        start, end, position = start.take(kept), end.take(kept), position.take(kept)
+        offset = np.searchsorted(kept, offset)
+    order = _order(offset, start, end, position)
     if order is not None:
-        columns = [column[order] for column in columns]
-    side = _make(found, counts, *columns)
-    target = in_key_order if wanted is None else wanted.sort(key)
-    return side if target.equals(found) else _placed(side, target, key)
+        start, end, position = start.take(order), end.take(order), position.take(order)
+    side = Side(found, offset, start, end, position)
+    if wanted is None:
+        return side if in_order else _placed(side, found.sort(key))
+    target = wanted if _ascending(wanted) else wanted.sort(key)
+    return side if in_order and target.equals(found) else _placed(side, target)
 
 
-def _grouped(frame: pl.DataFrame, key: tuple[str, ...]) -> tuple[pl.DataFrame, Integers]:
-    """The key of each stretch of rows with equal key, and where the stretches begin and end."""
+def _stretches(frame: pl.DataFrame, key: tuple[str, ...]) -> Integers:
+    """The first row of each stretch of rows with equal key."""
     if frame.is_empty():
-        return frame.select(key), np.zeros(1, np.int64)
-    changes = frame.select(pl.any_horizontal(pl.col(k) != pl.col(k).shift() for k in key).fill_null(True).arg_true())
-    first = changes.to_series()
-    return frame.select(key)[first], np.append(first.cast(pl.Int64).to_numpy(), frame.height)
+        return np.zeros(0, np.int64)
+    changes = np.ones(frame.height, np.bool_)
+    columns = [frame[name] for name in key]
+    changes[1:] = functools.reduce(operator.or_, (_after(c) != _before(c) for c in columns)).to_numpy()
+    return np.flatnonzero(changes)
+
+
+def _ascending(keys: pl.DataFrame) -> bool:
+    """Whether the rows ascend strictly, by the columns from first to last: sorted, and none is there twice."""
+    ascending = pl.Series([False], dtype=pl.Boolean).new_from_index(0, max(keys.height - 1, 0))
+    for column in reversed(keys.get_columns()):
+        before, after = _before(column), _after(column)
+        ascending = (before < after) | ((before == after) & ascending)
+    return bool(ascending.all())
+
+
+def _before(column: pl.Series) -> pl.Series:
+    return column.slice(0, max(len(column) - 1, 0))
+
+
+def _after(column: pl.Series) -> pl.Series:
+    return column.slice(1)
 
 
 def _order(
-    timeline: Integers, start: npt.NDArray[np.float64], end: npt.NDArray[np.float64], position: npt.NDArray[np.int32]
+    offset: Integers, start: npt.NDArray[np.float64], end: npt.NDArray[np.float64], position: npt.NDArray[np.int32]
 ) -> Integers | None:
-    """The rows in the order (timeline, start, end, position); None where they are in it already."""
-    before, after = slice(None, -1), slice(1, None)
-    same = timeline[before] == timeline[after]
+    """The rows with each timeline in the order (start, end, position); None where they are in it already."""
+    suspect = start[1:] <= start[:-1]
+    heads = offset[1:-1]
+    suspect[heads[(heads > 0) & (heads < len(start))] - 1] = False
+    before = np.flatnonzero(suspect)
+    after = before + 1
     tied = start[before] == start[after]
-    wrong = same & (
-        (start[before] > start[after])
-        | (tied & ((end[before] > end[after]) | ((end[before] == end[after]) & (position[before] > position[after]))))
-    )
-    if not wrong.any():
+    tied &= (end[before] < end[after]) | ((end[before] == end[after]) & (position[before] <= position[after]))
+    faulty = np.unique(np.searchsorted(offset, before[~tied], side="right") - 1)
+    if not len(faulty):
         return None
-    faulty = np.zeros(int(timeline[-1]) + 1, np.bool_)
-    faulty[timeline[after][wrong]] = True
-    rows = np.flatnonzero(faulty[timeline])
-    order = np.arange(len(timeline))
-    order[rows] = rows[np.lexsort((position[rows], end[rows], start[rows], timeline[rows]))]
+    order = np.arange(len(start))
+    counts = offset[faulty + 1] - offset[faulty]
+    rows = order[_ranges(offset[faulty], counts)]
+    timeline = np.repeat(faulty, counts)
+    order[rows] = rows[np.lexsort((position[rows], end[rows], start[rows], timeline))]
     return order
 
 
-def _make(
-    key: pl.DataFrame,
-    counts: Integers,
-    start_s: npt.NDArray[np.float64],
-    end_s: npt.NDArray[np.float64],
-    position: npt.NDArray[np.int32],
-) -> Side:
-    return Side(
-        key,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]),
-        start_s,
-        end_s,
-        microseconds(start_s),
-        microseconds(end_s),
-        position.astype(np.int64),
-    )
+def _ranges(first: Integers, counts: Integers) -> Integers:
+    """``first[0], first[0] + 1, ...``: ``counts[i]`` numbers from ``first[i]`` on, one range after another."""
+    ends = np.cumsum(counts)
+    return np.repeat(first - (ends - counts), counts) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
-def _placed(side: Side, wanted: pl.DataFrame, key: tuple[str, ...]) -> Side:
+def _placed(side: Side, wanted: pl.DataFrame) -> Side:
     """``side`` with exactly the timelines of ``wanted``, in its order."""
-    index = wanted.join(side.key.with_row_index("index"), on=key, how="left", maintain_order="left")["index"]
+    indexed = side.key.with_row_index("index")
+    index = wanted.join(indexed, on=wanted.columns, how="left", maintain_order="left")["index"]
     at = index.cast(pl.Int64).fill_null(-1).to_numpy()
     counts = np.where(at >= 0, side.count[at], 0) if len(side.count) else np.zeros(len(at), np.int64)
-    ends = np.cumsum(counts)
-    rows = np.repeat(side.offset[at] - (ends - counts), counts) + np.arange(int(ends[-1]) if len(ends) else 0)
-    return _make(wanted, counts, side.start_s[rows], side.end_s[rows], side.position[rows].astype(np.int32))
-
-
-def _selected(side: Side, keep: npt.NDArray[np.bool_]) -> Side:
-    return _placed(side, side.key.filter(pl.Series(keep)), tuple(side.key.columns))
+    rows = _ranges(side.offset[at], counts)
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+    return Side(wanted, offset, side.start_s[rows], side.end_s[rows], side.position[rows])

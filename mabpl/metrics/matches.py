@@ -17,31 +17,39 @@ from mabpl import engine, matching
 from mabpl.errors import UsageError
 from mabpl.settings import Settings
 from mabpl.tables import schemas
-from mabpl.timelines import Integers, Side, Timelines, ticks
+from mabpl.tables.schemas import FRAME_RATE
+from mabpl.timelines import MICROSECONDS, Integers, Side, Timelines, in_units
 
 FAMILIES = ("pa", "boundary", "temporal", "seg")
 """The matchings of `matches.metric`; each is one-to-one inside a clip."""
 
+KERNEL_FAMILIES = ("pa", "boundary", "temporal", "seg", "any_iou")
+"""The order in which the kernel takes and counts them."""
+
 EXACT_THRESHOLDS = (0.5, 0.75)
 SLACK = 1e-9
+Ranks = npt.NDArray[np.int32]
+NANOSECONDS = 1e9
 MAX_SECONDS = 9e9  # nanoseconds of the time base "seconds" must fit an int64
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """``rank[family]``: for each scored prediction the rank of its human segment in the clip, or -1 (int64).
+    """``rank[family]``: for each scored prediction the rank of its human segment in the clip, or -1.
 
-    ``boundary_open``, ``seg_open``: per timeline, whether pairs compete on both sides.
+    ``count[family]``: matches per timeline. ``boundary_open``, ``seg_open``: per timeline, whether pairs compete on
+    both sides.
     """
 
     timelines: Timelines
-    rank: dict[str, Integers]
+    rank: dict[str, Ranks]
+    count: dict[str, Integers]
     boundary_open: npt.NDArray[np.bool_]
     seg_open: npt.NDArray[np.bool_]
 
     def counts(self, family: str) -> Integers:
         """Matches per timeline."""
-        return sums_per_timeline(self.rank[family] >= 0, self.timelines.predicted.offset)
+        return self.count[family]
 
     def table(self) -> pl.DataFrame:
         """The `matches` table."""
@@ -51,7 +59,7 @@ class Matched:
         at = np.concatenate([*found, np.zeros(0, np.int64)]).astype(np.int64)
         family = np.repeat(np.arange(len(families)), [len(f) for f in found])
         timeline = predicted.timeline_of()[at]
-        partner = np.concatenate([self.rank[f][i] for f, i in zip(families, found, strict=True)] or [at])
+        partner = np.concatenate([at[:0], *(self.rank[f][i] for f, i in zip(families, found, strict=True))])
         order = np.lexsort((predicted.position[at], family, timeline))
         at, family, timeline, partner = at[order], family[order], timeline[order], partner[order]
         rows = predicted.key[timeline].with_columns(
@@ -78,32 +86,29 @@ def match(
 ) -> Matched:
     """Matches every timeline for each of ``families``; the result does not depend on ``threads``."""
     wanted = tuple(families)
-    start, end, tolerance = boundary_units(timelines, settings)
-    rank, boundary_open, seg_open = _run(
+    unit, tolerance = boundary_unit(timelines, settings)
+    seg_limit = limit(settings.seg_iou)
+    matched = _run(
         timelines,
         wanted,
-        boundary=(start, end, tolerance),
+        unit=unit,
+        tolerance=tolerance,
         temporal_limit=limit(settings.temporal_iou),
-        seg_limit=limit(settings.seg_iou),
+        seg_limit=seg_limit,
         later_first=settings.pa_ties == "later_first",
         threads=threads,
     )
     if settings.boundary_matching == "optimal" and "boundary" in wanted:
-        for t in np.flatnonzero(boundary_open).tolist():
-            _place(rank["boundary"], timelines, t, optimal_boundary(timelines, t, start, end, tolerance))
-    for t in np.flatnonzero(seg_open).tolist():
-        _place(rank["seg"], timelines, t, _optimal_seg(timelines, t, limit(settings.seg_iou)))
-    return Matched(timelines, rank, boundary_open, seg_open)
+        for t in np.flatnonzero(matched.boundary_open).tolist():
+            _place(matched, "boundary", t, _optimal_boundary(timelines, t, unit, tolerance))
+    for t in np.flatnonzero(matched.seg_open).tolist():
+        _place(matched, "seg", t, _optimal_seg(timelines, t, seg_limit))
+    return matched
 
 
 def match_at_iou(timelines: Timelines, threshold: float, threads: int | None = None) -> Integers:
-    """Greedy one-to-one matching by descending IoU, at least ``threshold``, nothing snapped: ranks as in Matched."""
-    nothing = np.zeros(0, np.int64)
-    rank, _, _ = _run(
-        timelines, ("any_iou",), boundary=((nothing, nothing), (nothing, nothing), 0), any_limit=limit(threshold),
-        threads=threads,
-    )  # fmt: skip
-    return rank["any_iou"]
+    """Matches per timeline, greedy one-to-one by descending IoU of at least ``threshold``, nothing snapped."""
+    return _run(timelines, ("any_iou",), any_limit=limit(threshold), threads=threads).count["any_iou"]
 
 
 def limit(threshold: float) -> float:
@@ -111,54 +116,47 @@ def limit(threshold: float) -> float:
     return threshold if threshold in EXACT_THRESHOLDS else threshold - SLACK
 
 
-Ends = tuple[Integers, Integers]
-
-
-def boundary_units(timelines: Timelines, settings: Settings) -> tuple[Ends, Ends, int]:
-    """(human starts and ends), (predicted starts and ends) and the tolerance, in the integer unit of the time base."""
-    sides = (timelines.human, timelines.predicted)
+def boundary_unit(timelines: Timelines, settings: Settings) -> tuple[float, int]:
+    """The integer unit of the time base: how many make a second, and how many the tolerance is."""
     if settings.time_base == "frames":
-        (h, p) = ((ticks(side.start_s), ticks(side.end_s)) for side in sides)
-        return h, p, settings.tolerance_frames
-    for side in sides:
+        return float(FRAME_RATE), settings.tolerance_frames
+    for side in (timelines.human, timelines.predicted):
         if len(side.start_s) and max(-side.start_s.min(), side.end_s.max()) > MAX_SECONDS:
             raise UsageError("a time is too large for time_base=seconds", f"at most {MAX_SECONDS:g} s; use frames")
-    (h, p) = ((nanoseconds(side.start_s), nanoseconds(side.end_s)) for side in sides)
-    return h, p, round(settings.tolerance_s * 1e9) + 1
+    return NANOSECONDS, round(settings.tolerance_s * NANOSECONDS) + 1
 
 
-def nanoseconds(seconds: npt.NDArray[np.float64]) -> Integers:
-    return np.rint(seconds * 1e9).astype(np.int64)
-
-
-def optimal_boundary(timelines: Timelines, t: int, human: Ends, predicted: Ends, tolerance: int) -> dict[int, int]:
+def _optimal_boundary(timelines: Timelines, t: int, unit: float, tolerance: int) -> dict[int, int]:
     """Prediction rank to human rank of timeline ``t``: most pairs, then least total error, then order."""
-    h, p = _slices(timelines, t)
-    ends = (
-        0,
-        h.stop - h.start,
-        0,
-        p.stop - p.start,
-        *(e[h].tolist() for e in human),
-        *(e[p].tolist() for e in predicted),
-    )
-    pairs = _collected(3, functools.partial(engine.plain_kernels().boundary_pairs, *ends, tolerance))
-    weights = {(i, j): Fraction(2 * tolerance - error) for i, j, error in pairs}
-    return {j: i for i, j in matching.best_matching(weights)}
+    ends = _ends(timelines, t, unit)
+    _, pairs = _rows(engine.plain_kernels().boundary_pairs, (*ends, tolerance), ends[3])
+    weights = {(h, p): Fraction(2 * tolerance + nearness) for h, p, nearness in pairs}
+    return {p: h for h, p in matching.best_matching(weights)}
 
 
 def _optimal_seg(timelines: Timelines, t: int, seg_limit: float) -> dict[int, int]:
+    kernels = engine.plain_kernels()
+    ends = _ends(timelines, t, MICROSECONDS)
+    row, pairs = _rows(kernels.overlapping_pairs, ends, ends[1])
+    union = [kernels.union_of(h, p, *ends[4:], overlap) for h, p, overlap in pairs]
+    _, predicted, overlaps = (list(column) for column in zip(*pairs, strict=True)) if pairs else ([], [], [])
+    hits = _collected(4, functools.partial(kernels.snapped_hits, *ends, seg_limit, row, predicted, overlaps, union))
+    weights = {(h, p): Fraction(overlap, union) for h, p, overlap, union in hits}
+    return {p: h for h, p in matching.best_matching(weights)}
+
+
+def _ends(timelines: Timelines, t: int, unit: float) -> tuple[Any, ...]:
+    """What the plain kernels take of timeline ``t``: the two ranges, then starts and ends of both sides as lists."""
     h, p = _slices(timelines, t)
     human, predicted = timelines.human, timelines.predicted
-    sides = [side.tolist() for side in (human.start[h], human.end[h], predicted.start[p], predicted.end[p])]
-    ends = (0, h.stop - h.start, 0, p.stop - p.start, *sides)
-    kernels = engine.plain_kernels()
-    overlapping = _collected(3, functools.partial(kernels.overlapping_pairs, *ends))
-    union = [kernels.union_of(i, j, *sides, overlap) for i, j, overlap in overlapping]
-    columns = [list(column) for column in zip(*overlapping, strict=True)] or [[], [], []]
-    hits = _collected(4, functools.partial(kernels.snapped_hits, *ends, seg_limit, len(union), *columns, union))
-    weights = {(i, j): Fraction(overlap, union) for i, j, overlap, union in hits}
-    return {j: i for i, j in matching.best_matching(weights)}
+    seconds = (human.start_s[h], human.end_s[h], predicted.start_s[p], predicted.end_s[p])
+    return 0, h.stop - h.start, 0, p.stop - p.start, *(in_units(side, unit).tolist() for side in seconds)
+
+
+def _rows(kernel: Callable[..., int], arguments: tuple[Any, ...], rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The row bounds and the pairs that ``kernel`` finds."""
+    row = [0] * (rows + 1)
+    return row, _collected(3, functools.partial(kernel, *arguments, row))
 
 
 def _collected(width: int, fill: Callable[..., int]) -> list[tuple[int, ...]]:
@@ -176,55 +174,69 @@ def _slices(timelines: Timelines, t: int) -> tuple[slice, slice]:
     return of(timelines.human, int(timelines.clip[t])), of(timelines.predicted, t)
 
 
-def _place(rank: Integers, timelines: Timelines, t: int, chosen: dict[int, int]) -> None:
-    _, p = _slices(timelines, t)
+def _place(matched: Matched, family: str, t: int, chosen: dict[int, int]) -> None:
+    _, p = _slices(matched.timelines, t)
+    rank = matched.rank[family]
     rank[p] = -1
     for predicted, human in chosen.items():
         rank[p.start + predicted] = human
+    matched.count[family][t] = len(chosen)
 
 
 def _run(
     timelines: Timelines,
     wanted: tuple[str, ...],
     *,
-    boundary: tuple[Ends, Ends, int],
+    unit: float = float(FRAME_RATE),
+    tolerance: int = 0,
     temporal_limit: float = 0.5,
     seg_limit: float = 0.75,
     any_limit: float = 0.5,
     later_first: bool = False,
     threads: int | None = None,
-) -> tuple[dict[str, Integers], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> Matched:
     human, predicted = timelines.human, timelines.predicted
-    segments = len(predicted.start)
+    segments = len(predicted.start_s)
     kernels = engine.kernels_for(segments)
-    out = {
-        name: np.full(segments if name in wanted else 0, -1, np.int64)
-        for name in ("pa", "boundary", "temporal", "seg", "any_iou")
-    }
+    rank = {name: np.empty(segments if name in wanted else 0, np.int32) for name in KERNEL_FAMILIES}
+    counts = np.zeros((len(KERNEL_FAMILIES), len(timelines.clip)), np.int64)
     opened = np.zeros((2, len(timelines.clip)), np.int8)
+    seconds = (human.start_s, human.end_s)
     inputs: list[Any] = [
-        timelines.clip, human.offset, human.start, human.end, *boundary[0],
-        predicted.offset, predicted.start, predicted.end, *boundary[1],
+        timelines.clip, human.offset, *(in_units(s, MICROSECONDS) for s in seconds),
+        *(in_units(s, unit) for s in seconds), predicted.offset,
+        _read_only(predicted.start_s), _read_only(predicted.end_s),
     ]  # fmt: skip
     if kernels is engine.plain_kernels():
         inputs = [array.tolist() for array in inputs]
         blocks = [(0, len(timelines.clip))]
-        threads = 1
     else:
         threads = threads or engine.default_threads()
         blocks = _blocks(timelines, 4 * threads if threads > 1 else 1)
-    options = (boundary[2], temporal_limit, seg_limit, any_limit, later_first)
+    options = (unit, tolerance, temporal_limit, seg_limit, any_limit, later_first)
 
     def work(block: tuple[int, int]) -> None:
-        kernels.match_timelines(*block, *inputs, *options, *out.values(), *opened)
+        kernels.match_timelines(*block, *inputs, *options, *rank.values(), counts, *opened)
 
-    if threads == 1:
-        for block in blocks:
-            work(block)
+    if len(blocks) == 1:
+        work(blocks[0])
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, blocks))
-    return {name: out[name] for name in wanted}, opened[0].astype(np.bool_), opened[1].astype(np.bool_)
+    return Matched(
+        timelines,
+        {name: rank[name] for name in wanted},
+        {name: counts[i] for i, name in enumerate(KERNEL_FAMILIES) if name in wanted},
+        opened[0].astype(np.bool_),
+        opened[1].astype(np.bool_),
+    )
+
+
+def _read_only(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Frames give read-only arrays where they need no copy; with all alike, numba compiles the kernel once."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def _blocks(timelines: Timelines, count: int) -> list[tuple[int, int]]:

@@ -52,18 +52,16 @@ def segment_f1(timelines: Timelines, thresholds: Sequence[float] = (0.1, 0.25, 0
     """
     import polars as pl
 
-    from mabpl.metrics.matches import match_at_iou, sums_per_timeline
+    from mabpl.metrics.matches import match_at_iou
 
     predicted = timelines.predicted
-    frames = []
-    for threshold in thresholds:
-        hits = match_at_iou(timelines, threshold) >= 0
-        frames.append(
-            predicted.key.with_columns(
-                pl.lit(float(threshold)).alias("iou"),
-                pl.Series("x", predicted.count),
-                pl.Series("y", timelines.human.count[timelines.clip]),
-                pl.Series("matched", sums_per_timeline(hits, predicted.offset)),
-            )
+    frames = [
+        predicted.key.with_columns(
+            pl.lit(float(threshold)).alias("iou"),
+            pl.Series("x", predicted.count),
+            pl.Series("y", timelines.human.count[timelines.clip]),
+            pl.Series("matched", match_at_iou(timelines, threshold)),
         )
+        for threshold in thresholds
+    ]
     return pl.concat(frames).sort("run", "set", "clip_id", "iou")
