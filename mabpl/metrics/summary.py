@@ -22,7 +22,8 @@ from mabpl.metrics.metric import Metric
 from mabpl.stats import bootstrap
 
 COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", "credit", "strict_credit")
-VALUES = (*METRICS, "headline", "segments_per_clip", "human_segments_per_clip")
+SIZES = ("segments_per_clip", "human_segments_per_clip")
+VALUES = (*METRICS, "headline", *SIZES)
 """The columns of `set_scores` that are not counts, in order."""
 
 
@@ -152,7 +153,8 @@ def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
 
 def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     frame = sets.with_columns(pl.lit(0).alias("_")).sort([*key, "set"], maintain_order=True)
-    weight = pl.when(pl.col("x") + pl.col("y") > 0).then(pl.col("clips")).otherwise(0)
+    scored = pl.when(pl.col("x") + pl.col("y") > 0).then(pl.col("clips")).otherwise(0)
+    weights = {name: pl.col("clips") if name in SIZES else scored for name in VALUES}
     counts = [c for c in ("clips", "undefined_clips", *COUNTS) if c in frame.columns]
     combined = frame.group_by([*key, "_"], maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("sets"),
@@ -161,7 +163,7 @@ def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
             pl.when((pl.col(name).is_null() & (weight > 0)).sum() == 0)
             .then((pl.col(name) * weight).sum() / pl.when(weight.sum() > 0).then(weight.sum()))
             .alias(name)
-            for name in VALUES
+            for name, weight in weights.items()
             if name in frame.columns and name != "headline"
         ),
     )
