@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mabpl.errors import unknown_name
-from mabpl.tables.files import to_json
+from mabpl.tables.files import UNSAFE, to_json
 
 Format = Literal["terminal", "markdown", "json", "csv"]
 Kind = Literal["text", "count", "percent", "interval", "sd", "both"]
@@ -41,12 +41,6 @@ _PIPED_WIDTH = 100
 _LEAST_TEXT = 24
 _RULER = Console(file=StringIO(), width=1000, force_jupyter=False)
 
-# Control and format characters (bidi, zero-width, tags), lone surrogates, line separators, invisible letters.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
-)
 _MARKDOWN = re.compile(r"[\\`*<>|~$\[\]]|(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -83,7 +77,7 @@ class Show:
 
 def plain(text: object) -> str:
     """``text`` in one line, with a visible sign for each control, bidirectional, zero-width or invisible character."""
-    return _UNSAFE.sub(_visible, str(text))
+    return UNSAFE.sub(_visible, str(text))
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -119,7 +113,7 @@ def render(
         return _markdown(frame, shows, title, notes)
     chosen = frame.select(list(dict.fromkeys(source for show in shows for source in show.sources)))
     if format == "json":
-        return _UNSAFE.sub(_json_escape, to_json(chosen.to_dicts()))
+        return to_json(chosen.to_dicts())
     if format == "csv":
         return chosen.with_columns(pl.col(pl.String).map_elements(plain, return_dtype=pl.String)).write_csv()
     raise unknown_name("format", format, _FORMATS)
@@ -175,13 +169,6 @@ def _by_type(frame: pl.DataFrame) -> list[Show]:
         shows.append(Show(name, kind=kind))
         folded.update(shows[-1].sources)
     return shows
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    if match.group() == "\n":
-        return "\n"
-    units = match.group().encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
 # --- cells ---

@@ -5,12 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mabpl.errors import unreadable
+
+# Delete, C1 control and format characters (bidi, zero-width, tags), line separators, invisible letters, surrogates.
+_INVISIBLE = (
+    "\x7f-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
+)
+UNSAFE = re.compile(f"[\x00-\x1f{_INVISIBLE}]")
+"""Characters that could move a terminal's cursor, reorder a line or hide."""
+
+_UNSAFE_IN_JSON = re.compile(f"[{_INVISIBLE}]")
 
 
 @contextlib.contextmanager
@@ -47,8 +59,15 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def to_json(value: Any) -> str:
-    """JSON with two-space indent and a final newline; refuses NaN and infinities."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """JSON with two-space indent and a final newline, safe to print: control and invisible characters are escaped.
+
+    Refuses NaN and infinities.
+    """
+    return _UNSAFE_IN_JSON.sub(_escaped, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1]
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -57,11 +57,16 @@ def write_folder(folder: Path, tables: Mapping[str, pl.DataFrame], manifest: Map
 
 
 def put_in_place(new: Path, folder: Path) -> None:
-    """Renames ``new`` to ``folder``; what was there goes away only when the new one stands."""
+    """Renames ``new`` to ``folder``; what was there goes away only when the new one stands, and comes back if not."""
     old = new.with_name("old")
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
+    try:
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
