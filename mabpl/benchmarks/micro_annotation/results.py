@@ -119,8 +119,7 @@ def _from_folder(path: Path) -> Scores:
         for name in manifest.get("tables", TABLES)
         if name in TABLES and name != "set_scores"
     }
-    sources = tuple(manifest.get("inputs", ()))
-    return Scores(tables, _settings(manifest, path), bool(manifest.get("partial")), sources)
+    return Scores(tables, _settings(manifest, path), bool(manifest.get("partial")), _sources(manifest, path))
 
 
 def read_document(path: str | Path) -> Document:
@@ -169,13 +168,27 @@ def _from_document(document: Document, path: Path) -> Scores:
         "runs": schemas.RUNS.conform(runs),
         "clips": schemas.CLIPS.conform(frame.select("set", "clip_id")),
     }
-    sources = tuple((document.get("provenance") or {}).get("inputs") or ())
+    sources = _sources(_object(document, "provenance", path), path)
     return Scores(tables, _settings(document, path), bool(document.get("partial")), sources)
 
 
 def _settings(document: Document, path: Path) -> Settings:
-    known = {k: v for k, v in (document.get("settings") or {}).items() if k in Settings.names()}
+    known = {k: v for k, v in _object(document, "settings", path).items() if k in Settings.names()}
     try:
         return Settings(**known)
     except UsageError as error:
         raise unreadable(path, f"its settings are not possible: {error.message}") from None
+
+
+def _sources(provenance: Document, path: Path) -> tuple[dict[str, Any], ...]:
+    inputs = provenance.get("inputs") or []
+    if not isinstance(inputs, list) or not all(isinstance(source, dict) for source in inputs):
+        raise unreadable(path, 'its "inputs" are not a list of objects')
+    return tuple(inputs)
+
+
+def _object(document: Document, name: str, path: Path) -> Document:
+    value = document.get(name) or {}
+    if not isinstance(value, dict):
+        raise unreadable(path, f"its {json.dumps(name)} is not an object")
+    return value
