@@ -125,10 +125,12 @@ def _presence(
     for source in predictions.sources:
         known = sets.get(source.set, frozenset())
         present = have[source.file].keys() | faulty.get(source.file, set())
-        absent = (known if chosen is None else known & chosen) - present
+        wanted = known if chosen is None else known & chosen
+        if not (present & wanted if known else present) and (missing == "skip" or not known):
+            found.append(problem("missing-clip", source.file, None, "holds no clip to score"))
         found += [
             problem("missing-clip", source.file, None, "is missing", clip_id=clip_id)._replace(severity=severity)
-            for clip_id in sorted(absent)
+            for clip_id in sorted(wanted - present)
         ]
         if known:
             found += _unknown(source.file, source.set, have[source.file], sets)

@@ -109,7 +109,7 @@ def read_labels(path: Path, *, set_name: str | None = None) -> Labels:
     name = set_name or _set_of_path(read.file)
     rows = sorted(read.rows, key=lambda entry: entry[1].clip_id)
     problems = list(read.problems)
-    if not read.clip_ids and not problems:
+    if not read.clip_ids and all(fault.severity == "warning" for fault in problems):
         problems.append(problem("missing-clip", read.file, None, "holds no clip", hint="give the labels file"))
     if rows and not any(_is_human(row) for _, row, _ in rows):
         problems.append(problem("predictions-as-labels", read.file, rows[0][0], "looks like a prediction file"))
