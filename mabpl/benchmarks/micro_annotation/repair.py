@@ -22,7 +22,7 @@ import polars as pl
 from mabpl.benchmarks.micro_annotation.checks import check_predictions
 from mabpl.benchmarks.micro_annotation.lines import BYTE_ORDER_MARK, Lines
 from mabpl.benchmarks.micro_annotation.naming import STDIN
-from mabpl.benchmarks.micro_annotation.parsing import RowReader, encodable
+from mabpl.benchmarks.micro_annotation.parsing import LIMIT_US, RowReader, encodable
 from mabpl.benchmarks.micro_annotation.reading import Labels, read_predictions
 from mabpl.benchmarks.micro_annotation.rows import PredictionRow
 from mabpl.errors import unreadable
@@ -79,7 +79,9 @@ class _Segment:
 
     @property
     def sound(self) -> bool:
-        return len(self.times) == 2 and round(self.times["end_s"] * 1e6) > round(self.times["start_s"] * 1e6)
+        if len(self.times) < 2 or max(map(abs, self.times.values())) > LIMIT_US / 1e6:
+            return False
+        return round(self.times["end_s"] * 1e6) > round(self.times["start_s"] * 1e6)
 
 
 @dataclass
