@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from mabpl.benchmarks.micro_annotation.scoring import Scores
@@ -20,6 +21,8 @@ def parse(gates: Iterable[str]) -> dict[str, float]:
             raise unknown_name("metric", name, NAMES)
         try:
             wanted[name] = float(value)
+            if not math.isfinite(wanted[name]):
+                raise ValueError
         except ValueError:
             raise UsageError(f"--fail-under {gate!r} has no number", "expected METRIC=VALUE, in percent") from None
     return wanted

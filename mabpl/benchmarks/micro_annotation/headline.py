@@ -12,6 +12,7 @@ from mabpl.benchmarks.micro_annotation.results import JOINT_METRICS, SCORE_METRI
 from mabpl.errors import UsageError
 from mabpl.metrics.summary import combine_sets
 
+_LARGEST = 1e15
 _VALUES = (*SCORE_METRICS, *JOINT_METRICS, "headline", "segments_per_clip", "human_segments_per_clip")
 
 
@@ -73,6 +74,7 @@ def _values(document: Document, path: str, kind: str) -> dict[str, Any]:
     values = {name: summary.get(name) for name in names if name in summary}
     clips = summary.get("clips") or len(per_clip)
     numbers = [v for v in (*values.values(), clips) if v is not None]
-    if not clips or any(isinstance(v, bool) or not isinstance(v, int | float) for v in numbers):
+    sound = all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < _LARGEST for v in numbers)
+    if not sound or clips != int(clips) or clips < 1:
         raise UsageError(f"{path}: its summary has no number of clips, or a value that is no number", "score it again")
     return {**values, "clips": clips, "x": clips, "y": clips}  # x, y: only whether there is something to weigh
