@@ -90,7 +90,7 @@ def run(arguments: list[str]) -> int:
                 f"mabpl: {plain(line)}" if not line.startswith("  ") else f"       {plain(line.strip())}", err=True
             )
         return 1 if isinstance(error, InvalidTimelines) else error.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click exits where a pipe is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
@@ -99,6 +99,8 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("MABPL_DEBUG"):
             raise
-        click.echo(f"mabpl: a fault of mabpl itself: {type(error).__name__}: {error}", err=True)
+        from mabpl.report.tables import plain
+
+        click.echo(plain(f"mabpl: a fault of mabpl itself: {type(error).__name__}: {error}"), err=True)
         click.echo("       MABPL_DEBUG=1 shows where; please report it with the command that you gave", err=True)
         return 2

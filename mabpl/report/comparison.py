@@ -8,7 +8,7 @@ import polars as pl
 
 from mabpl.metrics import METRICS
 from mabpl.report.results import TITLES
-from mabpl.report.tables import Show, render
+from mabpl.report.tables import Show, plain, render
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.compare import Comparison
@@ -24,7 +24,9 @@ def comparison_text(comparison: Comparison, *, every: bool = False) -> str:
     first, second = comparison.first.name, comparison.second.name
     title = f"A = {first}, B = {second}" + (f" on {comparison.first.set}" if comparison.first.set else "")
     rows = comparison.clips if every else comparison.clips.filter("differs")
-    parts = [render(rows, columns=_clip_columns(comparison, every), title=title)] if rows.height else [f"{title}\n"]
+    parts = [f"{plain(title)}\n"]
+    if rows.height:
+        parts = [render(rows, columns=_clip_columns(comparison, every), title=title)]
     metrics = comparison.metrics.with_columns(
         pl.col("metric").replace_strict(_titles(comparison.metrics["metric"].to_list())).alias("value")
     ).rename({"low": "difference_low", "high": "difference_high"})

@@ -41,8 +41,12 @@ def partition(folder: Path, table: str, set_name: str, part: int = 0) -> Path:
 def write_folder(folder: Path, tables: Mapping[str, pl.DataFrame], manifest: Mapping[str, Any]) -> None:
     """Writes ``tables`` and ``manifest``; an earlier result folder there is replaced, any other folder refused."""
     check_writable(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent)
+    except OSError as error:
+        raise unreadable(folder, f"cannot be written ({error.strerror or error})") from None
+    with beside as temporary:
         new = Path(temporary) / "new"
         new.mkdir()
         for name, frame in tables.items():
