@@ -35,6 +35,10 @@ class Settings:
     judge_pairs: Literal["all", "assigned"] = _option(
         "all", "which overlapping pairs a judge is asked about: all, or only those that are assigned"
     )
+    label_hygiene: Literal["on", "off"] = _option(
+        "on",
+        "labels lose control characters and chat tokens, and what exceeds 2,000 characters, before a judge sees them",
+    )
     temporal_iou: float = _option(0.5, "Temporal F1: least overlap-over-union of a match, inclusive")
     seg_iou: float = _option(0.75, "Seg F1 and Joint F1: least overlap-over-union of a match, inclusive")
     missing: Literal["refuse", "empty", "skip"] = _option(

@@ -167,6 +167,7 @@ HOSTS = {
     "www.microagi.ai", "huggingface.co", "github.com", "doi.org",
     "www.apache.org", "json-schema.org", "semver.org", "keepachangelog.com",
     "vega.github.io", "cdn.jsdelivr.net",
+    "openrouter.ai", "127.0.0.1",
     "x.y",
 }  # fmt: skip
 """Hosts that a file may name: sources, licences, formats, charts, and an invented one; no package index, no machine."""

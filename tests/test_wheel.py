@@ -48,7 +48,9 @@ def test_the_wheel_holds_the_package_with_its_data_and_nothing_else(wheel: Path)
         for path in (ROOT / "mabpl").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert package == source
+    prompts = {f"mabpl/prompts/{path.name}" for path in (ROOT / "prompts").iterdir()}
+    assert package == source | prompts
+    assert "mabpl/prompts/pa_judge_system.txt" in prompts
     assert {"mabpl/py.typed", "mabpl/tables/schemas.py", "mabpl/data/published/configurations.csv"} < package
     assert sum(name.startswith("mabpl/data/sample/") for name in package) > 25
     assert {name.partition("/")[0].partition("-")[2] for name in names - package} == {f"{mabpl.__version__}.dist-info"}
@@ -62,4 +64,6 @@ def test_the_installed_wheel_scores_the_sample_away_from_the_repository(installe
     assert "validate: no errors" in shown
     assert "Boundary F1" in shown
     assert (tmp_path / "sample" / "models.csv").is_file()
+    shown = python("-m", "mabpl", "prompts", "show", "--predicted", "a", "--primary", "b", path=installed, cwd=tmp_path)
+    assert "PREDICTED: a\nPRIMARY: b\n" in shown
     assert '"HumanSegment"' in python("-m", "mabpl", "schema", "labels", path=installed, cwd=tmp_path)

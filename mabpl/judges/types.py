@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
-Kind = Literal["pa", "joint", "timing", "labels", "object"]
-"""What is judged: a pair of labels for PA-F1 or for Joint F1, a tournament packet, or a mention of an object."""
 
-KINDS: tuple[str, ...] = get_args(Kind)
-
-Outcome = Literal["answered", "refused", "ambiguous"]
-"""HTTP 200 with a body; an error that is not billed; or an attempt that may have been billed."""
-
-Status = Literal["ok", "truncated", "no_json", "no_verdict", "bad_value", "error"]
-"""Whether an answer holds a verdict, and if not, why: only ``ok`` is a verdict."""
+def fingerprint(value: Any) -> str:
+    """BLAKE2b-128 (32 hex digits) of the canonical JSON of ``value``: keys sorted, no spaces, UTF-8, no NaN."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked, whoever answers: one row of `requests`. Labels are as sent, after hygiene.
 
-    ``request``: BLAKE2b-128 (32 hex digits) of everything else. ``also``: the other labels in the span of the
+    ``request``: fingerprint of everything else. ``kind``: pa or joint. ``also``: the other labels in the span of the
     predicted segment, in time order.
     """
 
@@ -38,7 +35,7 @@ class Request:
 class Question:
     """One call: a request put to a judge with a seed.
 
-    ``key``: BLAKE2b-128 (32 hex digits) of all that can change the answer. ``route``: the public host's name, or
+    ``key``: fingerprint of all that can change the answer. ``route``: the public host's name, or
     ``self-hosted``. ``body``: exactly what is sent. ``worst_cost``: what the call may cost at most, in the currency
     of the price; it is reserved from the budget while the call is open.
     """
@@ -54,7 +51,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for one attempt, kept raw before anybody parses it. ``body``: the response's, capped."""
+    """What came back for one attempt, kept raw before anybody parses it.
+
+    ``outcome``: ``answered`` (HTTP 200 with a body), ``refused`` (an error that is not billed) or ``ambiguous`` (maybe
+    billed). ``body``: the response's, capped.
+    """
 
     key: str
     outcome: str
@@ -69,8 +70,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an answer means, as ``mabpl.judges.parsing.parse`` reads it; values are null unless ``status`` is ``ok``.
+    """What an answer means, as :func:`mabpl.judges.parsing.parse` reads it; values are null unless ``status`` is ok.
 
+    ``status``: ``ok``, ``truncated``, ``no_json``, ``no_verdict``, ``bad_value`` or ``error``.
     ``score`` (0-100) and ``equivalent`` for PA-F1, ``accepted`` for Joint F1, ``verdict`` (A, B or tie) for the
     tournament. ``reply`` and ``reasoning``: the judge's text.
     """

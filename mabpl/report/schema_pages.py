@@ -50,8 +50,15 @@ _IN_PYTHON = {
     "clips": '`scores.table("clips")`',
     "clip_scores": '`scores.table("clip_scores")`; `scores.clips` appends the columns of runs and clips',
     "set_scores": "`scores.sets`",
+    "requests": "`mabpl.judges.requests.pa_requests(...)`, `joint_requests(...)`",
+    "verdicts": "`mabpl.judges.store.Store.verdicts()`",
     "flip_audit": "`scores.audit`; `flip_audit` of a score JSON",
     "problems": "`mabpl.validate(...)`, `problems` of what `mabpl.read_labels` and `mabpl.read_predictions` return",
+}
+_ELSEWHERE = {
+    "verdicts": "In a verdict store: `verdicts/part-*.parquet`.",
+    "flip_audit": "On the command line: `mabpl score --json`.",
+    "problems": "On the command line: `mabpl validate --json`.",
 }
 _TYPES: dict[Any, Any] = {pl.String: str, pl.Int64: int, pl.Int32: int, pl.Float64: float, pl.Boolean: bool}
 
@@ -159,7 +166,7 @@ def _whereabouts(table: Table) -> list[str]:
     name = table.name
     python = f"In Python: {_IN_PYTHON.get(name, f'`scores.{name}`')}"
     if name not in results.TABLES:
-        said = [f"{python}. On the command line: `mabpl validate --json`."]
+        said = [f"{python}. {_ELSEWHERE.get(name, '')}".rstrip()]
     else:
         file = f"{name}/set=<set>/part-00000.parquet" if name in PARTITIONED else f"{name}.parquet"
         said = [f"In a result folder: `{file}`. {python}. In SQL: `{name}`."]

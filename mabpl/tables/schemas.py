@@ -146,6 +146,61 @@ MATCHES = Table(
     ),
 )
 
+_REQUEST = Column("request", pl.String, "fingerprint of all that is asked, whoever answers", "32 hex digits")
+_KIND = Column("kind", pl.String, "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1)")
+
+REQUESTS = Table(
+    "requests",
+    "one distinct thing that a judge is asked; pairs with the same labels share it",
+    ("request",),
+    (
+        _REQUEST,
+        _KIND,
+        Column("predicted_label", pl.String, "the predicted label, as the judge is shown it"),
+        Column("primary", pl.String, "the human label, as the judge is shown it"),
+        Column(
+            "also",
+            pl.List(pl.String),
+            "pa: labels of the other human segments that the predicted one covers by 20 frames, in time order",
+        ),
+        Column("instruction", pl.String, "joint: the episode instruction, where the data has one", nullable=True),
+        Column("prompt_hash", pl.String, "SHA-256 of what is sent beside the labels: prompt and layout", "hex"),
+        Column("altered", pl.Boolean, "label hygiene changed one of the labels"),
+        Column("risky", pl.Boolean, "one of the labels carries JSON or words that may be meant for the judge"),
+    ),
+)
+
+VERDICTS = Table(
+    "verdicts",
+    "one question put to a judge (a request, with a judge seed), and what came of it",
+    ("key",),
+    (
+        Column("key", pl.String, "fingerprint of all that can change the answer", "32 hex digits"),
+        _REQUEST,
+        _KIND,
+        Column("judge", pl.String, "the judge's model, as it was named to the endpoint"),
+        Column("route", pl.String, "the public host that was asked, or self-hosted"),
+        Column("judge_seed", pl.Int64, "the seed that was sent, where the judge takes one", nullable=True),
+        Column(
+            "status",
+            pl.String,
+            "ok, or why there is no verdict: truncated, no_json, no_verdict, bad_value or error",
+        ),
+        Column("score", pl.Float64, "pa: how well the predicted label fits, 0 to 100", nullable=True),
+        Column("equivalent", pl.Boolean, "pa: both labels describe the same action", nullable=True),
+        Column("accepted", pl.Boolean, "joint: the predicted label is right", nullable=True),
+        Column("verdict", pl.String, "tournament: A, B or tie", nullable=True),
+        Column("reply", pl.String, "the answer's text, without thinking"),
+        Column("reasoning", pl.String, "the judge's thinking, where it is told"),
+        Column("tokens_in", pl.Int64, "tokens of the question", "tokens", nullable=True),
+        Column("tokens_out", pl.Int64, "tokens of the answer, thinking included", "tokens", nullable=True),
+        Column("tokens_reasoning", pl.Int64, "tokens of the thinking alone", "tokens", nullable=True),
+        Column("cost", pl.Float64, "what the call cost, in the currency of the price", nullable=True),
+        Column("seconds", pl.Float64, "from sending to the whole answer", "s", nullable=True),
+        Column("parser", pl.Int64, "version of the parser that read the answer"),
+    ),
+)
+
 _COUNTS = (
     Column("x", pl.Int64, "predicted segments that are scored (not idle)", "segments"),
     Column("y", pl.Int64, "human segments that are scored (neither idle nor flagged)", "segments"),
@@ -235,5 +290,6 @@ PROBLEMS = Table(
 )
 
 TABLES: dict[str, Table] = {
-    t.name: t for t in (CLIPS, SEGMENTS, RUNS, PAIRS, MATCHES, CLIP_SCORES, SET_SCORES, FLIP_AUDIT, PROBLEMS)
+    t.name: t
+    for t in (CLIPS, SEGMENTS, RUNS, PAIRS, MATCHES, REQUESTS, VERDICTS, CLIP_SCORES, SET_SCORES, FLIP_AUDIT, PROBLEMS)
 }

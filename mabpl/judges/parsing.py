@@ -1,0 +1,177 @@
+"""The verdict in an answer: a pure function of the raw response and the labels that were sent.
+
+Answers are kept raw, so a better parser reads old ones again: ``PARSER`` is its version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mabpl.errors import unknown_name
+from mabpl.judges.types import Verdict
+
+Values = dict[str, Any]
+
+PARSER = 1
+"""Raised whenever an answer may be read differently than before."""
+
+ACCEPT_KEYS = (
+    "accept", "accepted", "acceptable", "is_accepted", "match", "matches", "is_match", "correct", "is_correct",
+    "same", "same_event", "same_action", "equivalent",
+)  # fmt: skip
+"""Keys that may hold the joint judge's boolean: ours, then those that a foreign rubric may ask for. The first wins."""
+
+_NOTHING: Values = {}
+_LONGEST = 50_000
+_BRACES = 1_000
+"""A verdict is looked for at this many opening braces from the end, in objects of up to ``_LONGEST`` characters."""
+
+_THINKING = re.compile(
+    r"(?:[<\[](?P<close>/)?(?:\w{1,20}:)?(?:think|thinking|thought|reasoning)[>\]])"
+    r"|\u25c1(?P<kimi>/)?think\u25b7"
+    r"|<\|(?:begin|(?P<end>end))_of_thought\|>"
+    r"|<\|channel\|>(?:analysis|(?P<final>final))<\|message\|>",
+    re.IGNORECASE,
+)
+_DECODER = json.JSONDecoder()
+
+
+def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
+    """What ``body``, the response to a request of ``kind`` (pa or joint), says; ``labels`` are those that were sent.
+
+    The last object in the reply that holds a verdict counts. Thinking is no part of the reply, and an object that
+    stands in a label (spaces aside) is no verdict, for the judge may only have quoted it. ``status`` is
+
+    - ``ok``;
+    - ``truncated``: the reply was cut at the token limit, so what it would have ended with is unknown;
+    - ``no_json``: no JSON object; ``no_verdict``: none with the fields of a verdict, or only quoted ones;
+    - ``bad_value``: a score that is no number from 0 to 100, ``equivalent`` or ``accept`` that is no boolean;
+    - ``error``: no chat completion at all.
+
+    No body raises; an unknown kind does.
+    """
+    if kind not in _READERS:
+        raise unknown_name("kind of verdict", kind, list(_READERS))
+    choice = _choice(body)
+    if choice is None:
+        return Verdict("error")
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return Verdict("error")
+    content = message.get("content")
+    reply, thought = _without_thinking(_text(content))
+    told = [_text(message.get("reasoning_content")), _text(message.get("reasoning")), _thoughts(content), thought]
+    if choice.get("finish_reason") == "length":
+        status, values = "truncated", _NOTHING
+    else:
+        status, values = _last_verdict(kind, reply, [_squeezed(label) for label in labels])
+    reasoning = next((text for text in told if text.strip()), "")
+    return Verdict(status, reply=_storable(reply.strip()), reasoning=_storable(reasoning.strip()), **values)
+
+
+def _choice(body: bytes) -> dict[str, Any] | None:
+    """The first choice of a chat completion."""
+    try:
+        response = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    choices = response.get("choices") if isinstance(response, dict) else None
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+
+
+def _text(content: Any) -> str:
+    """``content`` if it is text, the text of its text parts if it is a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in _parts(content, "text") if isinstance(part.get("text"), str))
+
+
+def _thoughts(content: Any) -> str:
+    return "".join(_text(part.get("thinking")) for part in _parts(content, "thinking"))
+
+
+def _parts(content: Any, kind: str) -> list[dict[str, Any]]:
+    listed = content if isinstance(content, list) else []
+    return [part for part in listed if isinstance(part, dict) and part.get("type") == kind]
+
+
+def _without_thinking(content: str) -> tuple[str, str]:
+    """``content`` in two: outside and inside thinking blocks.
+
+    A block without an end reaches to the end; one without a beginning began before the content, in the prompt.
+    """
+    outside, inside = [""], [""]
+    position, thinking = 0, False
+    for tag in _THINKING.finditer(content):
+        between = content[position : tag.start()]
+        (inside if thinking else outside).append(between)
+        closing = any(tag[name] for name in ("close", "kimi", "end", "final"))
+        if closing and not thinking:
+            inside += outside
+            outside.clear()
+        position, thinking = tag.end(), not closing
+    (inside if thinking else outside).append(content[position:])
+    return "".join(outside), "".join(inside)
+
+
+def _last_verdict(kind: str, reply: str, labels: list[str]) -> tuple[str, Values]:
+    """Status and values of the last object that holds a verdict; if none does, what came nearest to one."""
+    found: dict[str, Values] = {"no_json": _NOTHING}
+    position = 0
+    for brace in _braces(reply):
+        if brace < position:
+            continue
+        try:
+            value, length = _DECODER.raw_decode(reply[brace : brace + _LONGEST])
+        except (ValueError, RecursionError):
+            continue
+        values = _READERS[kind](value)
+        if values is not None:
+            position = brace + length
+        if values is None or any(_squeezed(reply[brace:position]) in label for label in labels):
+            found["no_verdict"] = _NOTHING
+        else:
+            found["ok" if values else "bad_value"] = values
+    return next((status, found[status]) for status in ("ok", "bad_value", "no_verdict", "no_json") if status in found)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _braces(reply: str) -> list[int]:
+    """Where the last opening braces are, in ascending order."""
+    found: list[int] = []
+    position = len(reply)
+    while len(found) < _BRACES and (position := reply.rfind("{", 0, position)) >= 0:
+        found.append(position)
+    return found[::-1]
+
+
+def _read_pa(value: Values) -> Values | None:
+    """The values of a PA verdict; empty if one is impossible, None if ``value`` has no field of one."""
+    if not {"score", "equivalent"} & value.keys():
+        return None
+    score, equivalent = value.get("score"), value.get("equivalent")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 100:
+        return _NOTHING
+    return {"score": float(score), "equivalent": equivalent} if isinstance(equivalent, bool) else _NOTHING
+
+
+def _read_joint(value: Values) -> Values | None:
+    """As :func:`_read_pa`, of a joint verdict."""
+    key = next((key for key in ACCEPT_KEYS if key in value), None)
+    if key is None:
+        return None
+    return {"accepted": value[key]} if isinstance(value[key], bool) else _NOTHING
+
+
+_READERS: dict[str, Callable[[Values], Values | None]] = {"pa": _read_pa, "joint": _read_joint}
+
+
+def _storable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: a lone surrogate, which JSON can spell, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
