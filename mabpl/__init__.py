@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = "mabpl.benchmarks.micro_annotation."
 _FACE = {
     "Dataset": _HOME + "dataset",
+    "Judging": _HOME + "judging",
     "Labels": _HOME + "reading",
     "Predictions": _HOME + "reading",
     "Scores": _HOME + "scoring",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.checks import validate as validate
     from mabpl.benchmarks.micro_annotation.dataset import Dataset as Dataset
     from mabpl.benchmarks.micro_annotation.dataset import open_benchmark as open_benchmark
+    from mabpl.benchmarks.micro_annotation.judging import Judging as Judging
     from mabpl.benchmarks.micro_annotation.out_of_core import score_parquet as score_parquet
     from mabpl.benchmarks.micro_annotation.reading import Labels as Labels
     from mabpl.benchmarks.micro_annotation.reading import Predictions as Predictions

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 PARTIAL = 3
+INTERRUPTED = 130
 
 
 def input_options(function: Command) -> Command:

@@ -10,7 +10,7 @@ import click
 @click.argument("folder", type=click.Path(), default="mabpl-demo")
 def command(folder: str) -> None:
     """Score the bundled sample benchmark: copies it to FOLDER (default mabpl-demo), validates and scores it."""
-    from mabpl.benchmarks.micro_annotation import dataset, inputs, scoring
+    from mabpl.benchmarks.micro_annotation import dataset, inputs, judging, scoring
     from mabpl.benchmarks.micro_annotation.problems import counts
     from mabpl.data import sample_folder
     from mabpl.errors import unreadable
@@ -34,14 +34,15 @@ def command(folder: str) -> None:
     click.echo(f"validate: no errors; warnings: {warnings or 'none'}.")
     click.echo()
     scores = scoring.score_files(gathered.labels, gathered.ready(Settings()), settings=Settings())
+    scores = judging.judge_scores(scores, judging.Judging("embedded", root=folder)).scores
     click.echo(leaderboard_text(scores), nl=False)
     clip = gathered.labels.clips["clip_id"][0]
     run = f"{folder}/predictions/{gathered.labels.clips['set'][0]}/small-coarse_seed1.jsonl"
     click.echo("\nWhat to try next:")
     for text, what in (
         (f"mabpl show {clip} --root {folder} -p {run}", "see where a timeline goes wrong"),
-        (f"mabpl score --root {folder} --no-judge --by operator", "the same, by operator"),
-        (f"mabpl score --root {folder} --no-judge --tables results", "keep every table as parquet"),
+        (f"mabpl score --root {folder} --judge embedded --by operator", "the same, by operator"),
+        (f"mabpl score --root {folder} --judge embedded --tables results", "keep every table as parquet"),
         ("mabpl explain boundary_f1", "what the numbers mean"),
     ):
         click.echo(f"  {text}\n      {what}")

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from mabpl.cli import common
-from mabpl.cli.score import judge_options, need_no_judge, output_file
+from mabpl.cli.judges import judge_options, judge_with, judging, tell_plan
+from mabpl.cli.score import output_file
 from mabpl.settings import Settings
 
 
@@ -21,7 +22,7 @@ def command(
     predictions: str,
     where: dict[str, Any],
     settings: Settings,
-    no_judge: bool,
+    judge: dict[str, Any],
     out: str | None,
     as_json: bool,
     quiet: bool,
@@ -30,18 +31,25 @@ def command(
 
     Prints them with precision and recall and writes them as <name>.<set>.joint.json beside the file.
     """
-    need_no_judge(no_judge)
     from mabpl.benchmarks.micro_annotation import inputs, scoring
     from mabpl.benchmarks.micro_annotation.results import joint_document
     from mabpl.errors import UsageError
     from mabpl.report.results import joint_text
     from mabpl.tables import files
 
+    for name in ("base_url", "model"):  # here the judge is the joint judge, as published
+        judge[f"joint_judge_{name}"] = judge[f"joint_judge_{name}"] or judge[f"judge_{name}"]
+    chosen = judging(judge, where, ("joint",))
     gathered = inputs.gather(common.request(where, (predictions,)), settings)
     if len(gathered.predictions.sources) != 1:
         raise UsageError("joint takes one prediction file", "score takes many, and gives Seg F1 too")
     scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
     common.tell_warnings(gathered.problems, quiet)
+    if chosen is not None:
+        if judge["dry_run"]:
+            return tell_plan(scores, chosen, judge)
+        judged = judge_with(scores, chosen, quiet)
+        scores = judged.scores
     run, set_name = scores.runs.select("run", "set").row(0)
     document = joint_document(scores, run, set_name)
     target = output_file(gathered.predictions.sources[0].file, set_name, where, out, "joint")
@@ -49,4 +57,6 @@ def command(
     if target is not None:
         files.write_json(target, document)
         common.note(f"written: {target}", quiet)
-    return common.PARTIAL if gathered.lacks_clips(settings) else 0
+    if chosen is not None and judged.interrupted:
+        return common.INTERRUPTED
+    return common.PARTIAL if gathered.lacks_clips(settings) or scores.unscored.height else 0

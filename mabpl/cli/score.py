@@ -6,26 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mabpl.cli import common
+from mabpl.cli.judges import judge_options, judge_with, judging, tell_plan
 from mabpl.settings import Settings
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.inputs import Inputs
     from mabpl.benchmarks.micro_annotation.scoring import Scores
     from mabpl.report.tables import Format
-
-
-def judge_options(function: common.Command) -> common.Command:
-    return click.option("--no-judge", is_flag=True, help="Only what needs no judge of labels (no network).")(function)
-
-
-def need_no_judge(no_judge: bool) -> None:
-    if not no_judge:
-        from mabpl.errors import UsageError
-
-        raise UsageError(
-            "PA-F1 and Joint F1 need a judge of labels, which this version does not have yet",
-            "--no-judge gives Boundary F1, Temporal F1 and Seg F1",
-        )
 
 
 @click.command("score")
@@ -51,7 +38,7 @@ def command(
     more: tuple[str, ...],
     where: dict[str, Any],
     settings: Settings,
-    no_judge: bool,
+    judge: dict[str, Any],
     map_file: str | None,
     quiet: bool,
     **output: Any,
@@ -59,21 +46,30 @@ def command(
     """Score prediction timelines against the human ones.
 
     One file: prints its scores and writes them as <name>.<set>.scores.json beside it. Several files, folders or globs:
-    prints one table, generation seeds folded into mean and SD, with 95% clip-bootstrap intervals.
+    prints one table with Joint F1 too, generation seeds folded into mean and SD, with 95% clip-bootstrap intervals.
     """
-    need_no_judge(no_judge)
     from mabpl.benchmarks.micro_annotation import gates, inputs, scoring
     from mabpl.benchmarks.micro_annotation.results import write_result_folder
+    from mabpl.errors import UsageError
 
     wanted = gates.parse(output["fail_under"])
     request = common.request(where, (*predictions, *more), map_file)
     if _is_parquet(request):
+        if judging(judge, where, ("pa",)) is not None:
+            raise UsageError("segments in parquet are scored without a judge", "give --no-judge")
         return _out_of_core(request, settings, output, quiet)
+    single = len(request.predictions) == 1 and Path(request.predictions[0]).is_file()
+    chosen = judging(judge, where, ("pa",) if single else ("pa", "joint"))
     gathered = inputs.gather(request, settings)
     scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
     for remark in gathered.predictions.notes:
         common.note(remark, quiet)
     common.tell_warnings(gathered.problems, quiet)
+    if chosen is not None:
+        if judge["dry_run"]:
+            return tell_plan(scores, chosen, judge)
+        judged = judge_with(scores, chosen, quiet)
+        scores = judged.scores
     if scores.runs.height == 1 and not output["by"]:
         _one(scores, gathered, where, output, quiet)
     else:
@@ -81,12 +77,14 @@ def command(
     if output["tables"]:
         write_result_folder(scores, Path(output["tables"]), pairs=not output["no_pairs"])
         common.note(f"tables: {output['tables']}", quiet)
+    if chosen is not None and judged.interrupted:
+        return common.INTERRUPTED
     failures = gates.failures(scores, wanted)
     for failure in failures:
         common.note(failure)
     if failures:
         return 1
-    return common.PARTIAL if gathered.lacks_clips(settings) else 0
+    return common.PARTIAL if gathered.lacks_clips(settings) or scores.unscored.height else 0
 
 
 def _one(scores: Scores, gathered: Inputs, where: dict[str, Any], output: dict[str, Any], quiet: bool) -> None:

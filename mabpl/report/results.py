@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from mabpl.errors import unknown_name
 from mabpl.metrics import METRICS
-from mabpl.report.tables import Format, Show, render, terminal_width
+from mabpl.report.tables import Format, Kind, Show, render, terminal_width
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.scoring import Scores
@@ -31,6 +31,9 @@ TITLES = {
 }
 """The columns of the published tables, with a short form."""
 
+JUDGED = ("headline", "pa_f1", "strict_pa_f1", "precision", "recall", "joint_f1", "joint_precision", "joint_recall")
+JUDGED_MARK = "\u2020"
+_ROOM = 5
 LEVEL = 0.95
 ALL_SETS = "all sets"
 
@@ -49,7 +52,7 @@ def score_text(document: dict[str, Any], format: Format = "terminal") -> str:  #
         notes.append(f"On the edge (matches that would change): {said}.")
     elif document.get("flip_audit"):
         notes.append("On the edge: no match hangs on a frame of tolerance, a threshold or a tie.")
-    notes += _partial(document)
+    notes += _judge_of(document) + _partial(document)
     title = f"{document.get('run', '')} on {document.get('set') or 'the labels file'}".strip()
     columns = [Show("metric", ""), Show("value", "")]
     return render(pl.DataFrame(rows), format=format, columns=columns, title=title, notes=notes)
@@ -60,7 +63,8 @@ def joint_text(document: dict[str, Any]) -> str:
     summary = document["summary"]
     names = [name for name in (*METRICS, "t", "j", "x", "y") if summary.get(name) is not None]
     rows = [{"metric": _title(name), "value": _shown(name, summary[name])} for name in names]
-    notes = [rule_note(["seg_f1", *(["joint_f1"] if summary.get("joint_f1") is not None else [])]), *_partial(document)]
+    notes = [rule_note(["seg_f1", *(["joint_f1"] if summary.get("joint_f1") is not None else [])])]
+    notes += _judge_of(document) + _partial(document)
     title = f"{document.get('run', '')} on {document.get('set') or 'the labels file'}".strip()
     return render(pl.DataFrame(rows), columns=[Show("metric", ""), Show("value", "")], title=title, notes=notes)
 
@@ -77,7 +81,11 @@ def _shown(name: str, value: float) -> str:
 
 
 def _partial(document: dict[str, Any]) -> list[str]:
-    return ["Partial: not every clip of the set was scored."] if document.get("partial") else []
+    notes = ["Partial: not every clip of the set was scored."] if document.get("partial") else []
+    unscored = document.get("unscored_clips") or []
+    if unscored:
+        notes.append(f"Incomplete: {len(unscored)} clips lack a verdict and are left out of the judged metrics.")
+    return notes
 
 
 def rule_note(names: Sequence[str]) -> str:
@@ -125,12 +133,17 @@ def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "t
     several = board["runs"].max() != 1
     shows = [*(Show(name) for name in by), Show("who", "Configuration")]
     shows += [Show("runs", "Seeds", "count")] if several else []
+    crowded = format == "terminal" and len(metrics) > _ROOM
     for name in metrics:
         if name == "human_segments_per_clip":
             continue
         title, short = TITLES[name]
-        kind = "percent" if name.endswith("per_clip") else "both" if several else "interval"
-        shows.append(Show(name, title, kind, short, best="" if name.endswith("per_clip") else "high"))  # type: ignore[arg-type]
+        kind: Kind = "both" if several else "interval"
+        if name.endswith("per_clip") or (crowded and name != "headline"):
+            kind = "percent"
+        best: Literal["", "high"] = "" if name.endswith("per_clip") else "high"
+        dagger = JUDGED_MARK if scores.judging and name in JUDGED else ""
+        shows.append(Show(name, title + dagger, kind, short + dagger, best=best))
     blocks = []
     for (set_name,), rows in board.group_by(["set"], maintain_order=True):
         title = f"{set_name or 'labels'}{_size(rows) if not by else ''}"
@@ -144,9 +157,29 @@ def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "t
     notes.append("[ , ] is the 95% interval of a bootstrap over clips.")
     if has_models:
         notes.append("* marks a model's best setting.")
+    if crowded:
+        notes.append("--json and --format markdown show the SD and interval of every metric.")
+    notes += judge_notes(scores.judging)
     if scores.partial:
         notes.append("Partial: not every clip was scored.")
     return "\n".join(blocks) + "\n" + _wrapped(notes)
+
+
+def _judge_of(document: dict[str, Any]) -> list[str]:
+    judge = (document.get("provenance") or {}).get("judge")
+    return judge_notes({"judges": {judge["kind"]: judge}} if judge else None)
+
+
+def judge_notes(judging: Mapping[str, Any] | None) -> list[str]:
+    """Who judged, and whether that can be compared with published scores."""
+    judges = (judging or {}).get("judges", {})
+    named = [f"{kind} {profile['judge']} ({profile['route']})" for kind, profile in judges.items()]
+    if not named:
+        return []
+    notes = [f"{JUDGED_MARK} judged by {', '.join(dict.fromkeys(named))}."]
+    if any(profile["route"] == "embedded" for profile in judges.values()):
+        notes.append("The embedded judge is an offline stand-in: its scores are not comparable with published ones.")
+    return notes
 
 
 def _size(rows: pl.DataFrame) -> str:

@@ -114,6 +114,11 @@ RUNS = Table(
     ),
 )
 
+_REQUEST = Column("request", pl.String, "fingerprint of all that is asked, whoever answers", "32 hex digits")
+_ASKED = Column(
+    "request", pl.String, "what a judge was asked about this pair; null where none was", "32 hex digits", True
+)
+
 PAIRS = Table(
     "pairs",
     "one predicted and one human segment of a clip that overlap in time (idle and flagged ones left out)",
@@ -129,6 +134,7 @@ PAIRS = Table(
         Column("start_error_ticks", pl.Int64, "predicted start less human start", "1/30 s"),
         Column("end_error_ticks", pl.Int64, "predicted end less human end", "1/30 s"),
         Column("covered_ticks", pl.Int64, "overlap on the frame grid", "1/30 s"),
+        _ASKED,
     ),
 )
 
@@ -143,10 +149,10 @@ MATCHES = Table(
         Column("metric", pl.String, "pa (the PA assignment), boundary, temporal or seg"),
         _PREDICTED,
         _HUMAN,
+        _ASKED,
     ),
 )
 
-_REQUEST = Column("request", pl.String, "fingerprint of all that is asked, whoever answers", "32 hex digits")
 _KIND = Column("kind", pl.String, "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1)")
 
 REQUESTS = Table(
@@ -218,7 +224,7 @@ def _percent(name: str, title: str) -> Column:
     return Column(name, pl.Float64, title, "percent", nullable=True)
 
 
-_METRICS = (
+CLIP_METRICS = (
     _percent("pa_f1", "PA-F1 (label quality)"),
     _percent("strict_pa_f1", "strict PA-F1 (exact label agreement)"),
     _percent("precision", "PA precision: credit / x"),
@@ -237,7 +243,19 @@ CLIP_SCORES = Table(
     "clip_scores",
     "one clip of one run, scored: the counts, and the metrics of this clip alone",
     ("run", "set", "clip_id"),
-    (_RUN, _SET, _CLIP, *_COUNTS, *_METRICS),
+    (
+        _RUN,
+        _SET,
+        _CLIP,
+        *_COUNTS,
+        Column(
+            "judge_seeds",
+            pl.List(pl.Int64),
+            "PA-F1: the judge seeds that have every verdict of the clip",
+            nullable=True,
+        ),
+        *CLIP_METRICS,
+    ),
 )
 
 SET_SCORES = Table(
@@ -250,7 +268,7 @@ SET_SCORES = Table(
         Column("clips", pl.Int64, "clips that were scored", "clips"),
         Column("undefined_clips", pl.Int64, "clips without any scored segment on either side", "clips"),
         *_COUNTS,
-        *_METRICS,
+        *CLIP_METRICS,
         _percent("headline", "50% PA-F1 + 25% Boundary F1 + 25% Temporal F1"),
         Column("segments_per_clip", pl.Float64, "mean of x over clips", "segments"),
         Column("human_segments_per_clip", pl.Float64, "mean of y over clips", "segments"),

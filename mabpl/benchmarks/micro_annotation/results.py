@@ -12,6 +12,7 @@ import polars as pl
 
 import mabpl
 from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.benchmarks.micro_annotation.verdict_lists import listed
 from mabpl.errors import UsageError, unreadable
 from mabpl.settings import Settings
 from mabpl.tables import folder as folders
@@ -24,6 +25,7 @@ JOINT_METRICS = ("seg_f1", "seg_precision", "seg_recall", "joint_f1", "joint_pre
 SIZES = ("segments_per_clip", "human_segments_per_clip", "clips", "undefined_clips")
 SCORE_COUNTS = ("x", "y", "assigned", "b", "k", "credit", "strict_credit")
 JOINT_COUNTS = ("x", "y", "t", "j")
+VERDICT_TABLES = ("requests", "verdicts")
 TABLES = ("clips", "runs", "segments", "pairs", "matches", "clip_scores", "set_scores")
 
 
@@ -33,9 +35,9 @@ def score_document(scores: Scores, run: str, set_name: str) -> Document:
     audit = scores.audit.filter(run=run, set=set_name).drop("run", "set").to_dicts() if "audit" in scores.tables else []
     document = {
         "summary": {name: summary[name] for name in (*SCORE_METRICS, "headline", *SIZES)},
-        "per_clip": _per_clip(scores, run, set_name, (*SCORE_COUNTS, *SCORE_METRICS)),
+        "per_clip": _per_clip(scores, run, set_name, (*SCORE_COUNTS, "judge_seeds", *SCORE_METRICS)),
         "flip_audit": audit,
-        **_rest(scores, run, set_name),
+        **_rest(scores, run, set_name, "pa"),
     }
     document["provenance"]["digest"] = digest(document)
     return document
@@ -47,7 +49,7 @@ def joint_document(scores: Scores, run: str, set_name: str) -> Document:
     document = {
         "summary": {name: summary[name] for name in (*JOINT_METRICS, "t", "j", "x", "y", "clips")},
         "per_clip": _per_clip(scores, run, set_name, JOINT_COUNTS),
-        **_rest(scores, run, set_name),
+        **_rest(scores, run, set_name, "joint"),
     }
     document["provenance"]["digest"] = digest(document)
     return document
@@ -73,27 +75,30 @@ def _per_clip(scores: Scores, run: str, set_name: str, columns: tuple[str, ...])
     return {row.pop("clip_id"): row for row in rows.iter_rows(named=True)}
 
 
-def _rest(scores: Scores, run: str, set_name: str) -> Document:
-    sources = [
-        source
-        for source in scores.sources
-        if source["set"] == set_name and source.get("run") in (None, run)
-    ]  # fmt: skip
+def _rest(scores: Scores, run: str, set_name: str, kind: str) -> Document:
+    sources = [s for s in scores.sources if s["set"] == set_name and s.get("run") in (None, run)]
+    judging = scores.judging or {}
+    metric = "pa_f1" if kind == "pa" else "joint_f1"
     return {
-        "verdicts": [],
-        "unscored_clips": [],
+        "verdicts": listed(scores, run, set_name, kind),
+        "unscored_clips": scores.unscored.filter(run=run, set=set_name, metric=metric)["clip_id"].to_list(),
         "partial": scores.partial,
         "set": set_name,
         "run": run,
         "settings": scores.settings.as_dict(),
-        "provenance": {"mabpl": mabpl.__version__, "judge": None, "prompts": {}, "inputs": sources},
+        "provenance": {
+            "mabpl": mabpl.__version__,
+            "judge": judging.get("judges", {}).get(kind),
+            "prompts": judging.get("prompts", {}),
+            "inputs": sources,
+        },
     }
 
 
 def write_result_folder(scores: Scores, folder: Path, *, pairs: bool = True) -> None:
     """Writes the tables of ``scores`` as parquet; see `mabpl.tables.folder`."""
     tables = {}
-    for name in TABLES:
+    for name in (*TABLES, *(VERDICT_TABLES if scores.judging else ())):
         if name == "pairs" and not pairs:
             continue
         tables[name] = scores.sets if name == "set_scores" else scores.table(name)
@@ -102,6 +107,7 @@ def write_result_folder(scores: Scores, folder: Path, *, pairs: bool = True) -> 
         "partial": scores.partial,
         "settings": scores.settings.as_dict(),
         "inputs": list(scores.sources),
+        **({"judging": scores.judging} if scores.judging else {}),
     }
     folders.write_folder(folder, tables, {**manifest, "digest": digest(manifest)})
 
@@ -117,9 +123,11 @@ def _from_folder(path: Path) -> Scores:
     tables = {
         name: functools.partial(folders.read_table, path, name)
         for name in manifest.get("tables", TABLES)
-        if name in TABLES and name != "set_scores"
+        if name in (*TABLES, *VERDICT_TABLES) and name != "set_scores"
     }
-    return Scores(tables, _settings(manifest, path), bool(manifest.get("partial")), _sources(manifest, path))
+    judging = manifest.get("judging")
+    judging = judging if isinstance(judging, dict) else None
+    return Scores(tables, _settings(manifest, path), bool(manifest.get("partial")), _sources(manifest, path), judging)
 
 
 def read_document(path: str | Path) -> Document:

@@ -18,6 +18,7 @@ from mabpl.settings import Settings
 from mabpl.tables import schemas
 
 if TYPE_CHECKING:
+    from mabpl.benchmarks.micro_annotation.judging import Judging
     from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions
 
 Tabular = pl.DataFrame | Callable[[], pl.DataFrame]
@@ -27,13 +28,15 @@ Tabular = pl.DataFrame | Callable[[], pl.DataFrame]
 class Scores:
     """A result: its tables as polars frames, made when they are first asked for.
 
-    ``partial``: not every clip of a set was scored. ``sources``: name and SHA-256 of the input files.
+    ``partial``: not every clip of a set was scored. ``sources``: name and SHA-256 of the input files. ``judging``: the
+    judges (kind, judge, route, judge seeds, request body) and prompts of the verdicts, where there are any.
     """
 
     tables: Mapping[str, Tabular] = field(repr=False)
     settings: Settings
     partial: bool = False
     sources: tuple[dict[str, Any], ...] = ()
+    judging: Mapping[str, Any] | None = None
     _made: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
@@ -64,6 +67,30 @@ class Scores:
     def matches(self) -> pl.DataFrame:
         """`matches`: the matched pairs of each metric."""
         return self.table("matches")
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """`requests`: the distinct things that a judge was asked; `pairs` and `matches` name them."""
+        return self.table("requests")
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """`verdicts`: what the judge answered, a row per request and judge seed."""
+        return self.table("verdicts")
+
+    @property
+    def unscored(self) -> pl.DataFrame:
+        """run, set, clip_id, metric (pa_f1 or joint_f1): clips that lack a verdict, where a judge was asked."""
+        scores = self.table("clip_scores")
+        kinds = {"pa": ("pa_f1", "credit"), "joint": ("joint_f1", "j")}
+        asked = (self.judging or {}).get("judges", {})
+        parts = [
+            scores.filter(pl.col(count).is_null()).select("run", "set", "clip_id", metric=pl.lit(metric))
+            for kind, (metric, count) in kinds.items()
+            if kind in asked
+        ]
+        empty = scores.select("run", "set", "clip_id", metric=pl.lit("")).clear()
+        return pl.concat([empty, *parts]).sort("run", "set", "clip_id", "metric")
 
     @property
     def audit(self) -> pl.DataFrame:
@@ -111,19 +138,30 @@ def score(
     predictions: Predictions | pl.DataFrame | str | Path | Iterable[str | Path],
     *,
     settings: Settings | None = None,
+    judge: str | Judging | pl.DataFrame | None = None,
     threads: int | None = None,
 ) -> Scores:
-    """Scores ``predictions`` against ``labels`` without a judge: Boundary, Temporal and Seg F1, and the PA assignment.
+    """Scores ``predictions`` against ``labels``.
 
     Both may be JSON Lines files (predictions: several), what :func:`mabpl.read_labels` and
     :func:`mabpl.read_predictions` return, or a `segments` table as a polars frame or parquet file. Files are checked
     first: raises :class:`InvalidTimelines` with the table of problems.
+
+    ``judge``: None for Boundary, Temporal and Seg F1 and the PA assignment alone; ``"embedded"`` for the offline
+    stand-in; a :class:`mabpl.Judging` (an endpoint, or a store of verdicts); or a `verdicts` table of one judge, joined
+    by request.
     """
     settings = settings or Settings()
     if _is_table(labels) and _is_table(predictions):
-        return _score_tables(_segments(labels), _segments(predictions), settings, threads)
-    read = _read(labels, predictions, settings)  # type: ignore[arg-type]
-    return score_files(*read, settings=settings, threads=threads)
+        scores = _score_tables(_segments(labels), _segments(predictions), settings, threads)
+    else:
+        read = _read(labels, predictions, settings)  # type: ignore[arg-type]
+        scores = score_files(*read, settings=settings, threads=threads)
+    if judge is None:
+        return scores
+    from mabpl.benchmarks.micro_annotation import judging
+
+    return judging.judged_by(scores, judge)
 
 
 def _read(
@@ -218,9 +256,11 @@ def _whole(segments: pl.DataFrame) -> pl.DataFrame:
 
 def _missing(lines: timelines.Timelines) -> int:
     """How many timelines the runs lack, over the sets that they have any of."""
-    clips = lines.human.key.group_by("set").len("all")
-    have = lines.predicted.key.group_by("run", "set").len("have").join(clips, on="set")
-    return int((have["all"].cast(pl.Int64) - have["have"].cast(pl.Int64)).sum())
+    sets = timelines.stretches(lines.human.key, ["set"])
+    size = np.diff(np.append(sets, lines.human.key.height))
+    units = timelines.stretches(lines.predicted.key, ["run", "set"])
+    have = np.diff(np.append(units, lines.predicted.key.height))
+    return int((size[np.searchsorted(sets, lines.clip[units], side="right") - 1] - have).sum())
 
 
 def _scores(

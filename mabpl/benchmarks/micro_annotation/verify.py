@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 import mabpl
-from mabpl.benchmarks.micro_annotation import inputs, naming, problems, results, scoring
+from mabpl.benchmarks.micro_annotation import inputs, judging, naming, problems, results, scoring
 from mabpl.benchmarks.micro_annotation.differences import NOTHING, Difference, in_tables, in_values
 from mabpl.benchmarks.micro_annotation.lines import Lines
 from mabpl.benchmarks.micro_annotation.results import Document
@@ -81,11 +81,23 @@ def verify(
         differences.append(Difference("inputs", "valid", f"{errors.height} errors; the first: {first}"))
         return Verification(tuple(differences), 0, notes)
     scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
+    scores = _with_own_verdicts(path, recorded, scores)
     if path.is_dir():
         differences += _in_folder(path, recorded, scores)
     else:
         differences += _in_document(recorded, scores, renamed=bool(predictions))
     return Verification(tuple(differences), scores.runs.height, notes)
+
+
+def _with_own_verdicts(path: Path, recorded: Document, scores: Scores) -> Scores:
+    """``scores`` joined with the verdicts that the result carries: no judge is asked."""
+    try:
+        if path.is_dir():
+            result = results.load_result(path)
+            return judging.rejoin(scores, result) if result.judging else scores
+        return judging.rejoin_document(scores, recorded)
+    except (pl.exceptions.PolarsError, KeyError, TypeError, AttributeError) as error:
+        raise unreadable(path, f"its verdicts cannot be read ({error})", "score it again") from None
 
 
 # --- what the result says of itself ---
@@ -205,7 +217,6 @@ def _changed_files(sources: list[dict[str, Any]], gathered: inputs.Inputs) -> It
 
 
 def _in_document(recorded: Document, scores: Scores, *, renamed: bool) -> Iterator[Difference]:
-    """Scores that recorded verdicts give are to be recomputed here too; there are none as long as there is no judge."""
     run, set_name = scores.runs.select("run", "set").row(0)
     make = results.joint_document if "seg_f1" in recorded["summary"] else results.score_document
     recomputed = make(scores, run, set_name)
@@ -223,9 +234,10 @@ def _in_folder(path: Path, recorded: Document, scores: Scores) -> Iterator[Diffe
     yield from in_values(recorded.get("partial"), scores.partial, "partial")
     listed = recorded.get("tables")
     tables = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    for name in sorted({*tables, *results.TABLES} - {"pairs"} | ({"pairs"} & set(tables))):
-        if name not in results.TABLES or name not in tables:
-            known = name in results.TABLES
+    expected = {*results.TABLES, *(results.VERDICT_TABLES if scores.judging else ())}
+    for name in sorted({*tables, *expected} - {"pairs"} | ({"pairs"} & set(tables))):
+        if name not in expected or name not in tables:
+            known = name in expected
             yield Difference(f"table {name}", NOTHING if known else "is there", "is there" if known else NOTHING)
             continue
         made = scores.sets if name == "set_scores" else scores.table(name)

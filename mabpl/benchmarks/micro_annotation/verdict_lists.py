@@ -1,0 +1,69 @@
+"""The ``verdicts`` of a result JSON: for each pair what the judge saw and what it answered, and back to tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.judges.types import fingerprint
+from mabpl.tables import schemas
+
+_PAIR = ["clip_id", "predicted", "human"]
+_ASKED = ["predicted_label", "primary", "also", "instruction", "prompt_hash", "altered", "risky"]
+_ANSWERS = {
+    "pa": ["judge_seed", "status", "score", "equivalent", "reply"],
+    "joint": ["judge_seed", "status", "accepted", "reply"],
+}
+
+
+def listed(scores: Scores, run: str, set_name: str, kind: str) -> list[dict[str, Any]]:
+    """One entry per asked pair: clip, segments, request, labels as sent, and an answer per judge seed."""
+    if "verdicts" not in scores.tables:
+        return []
+    table = scores.pairs if kind == "pa" else scores.matches.filter(metric="seg")
+    asked = table.filter(pl.col("request").is_not_null(), run=run, set=set_name).select(*_PAIR, "request")
+    if kind == "pa":
+        assigned = scores.matches.filter(metric="pa", run=run, set=set_name).select(*_PAIR, assigned=pl.lit(True))
+        asked = asked.join(assigned, on=_PAIR, how="left").with_columns(pl.col("assigned").fill_null(False))
+    seen = asked.join(scores.requests.filter(kind=kind).select("request", *_ASKED), on="request", how="left")
+    answers = (
+        scores.verdicts.filter(kind=kind)
+        .sort("request", "judge_seed", "key")
+        .group_by("request", maintain_order=True)
+        .agg(pl.struct(_ANSWERS[kind]).alias("answers"))
+    )
+    entries = seen.join(answers, on="request", how="left").sort(_PAIR).to_dicts()
+    return [{**entry, "answers": entry["answers"] or []} for entry in entries]
+
+
+def tables(document: dict[str, Any], kind: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """``(asked, requests, verdicts)`` of a result JSON: the pairs (clip_id, predicted, human, request), and the tables.
+
+    Raises :class:`polars.exceptions.PolarsError`, KeyError or TypeError where the list is not of that shape.
+    """
+    entries = document["verdicts"]
+    judge = document["provenance"]["judge"]
+    pair_schema = {"clip_id": pl.String, "predicted": pl.Int32, "human": pl.Int32, "request": pl.String}
+    asked = pl.DataFrame([{name: e[name] for name in pair_schema} for e in entries], schema=pair_schema)
+    distinct = {entry["request"]: entry for entry in entries}
+    requests = pl.DataFrame(
+        [{"request": name, "kind": kind, **{c: e[c] for c in _ASKED}} for name, e in sorted(distinct.items())],
+        schema=schemas.REQUESTS.schema,
+    )
+    answers = [
+        {
+            "key": fingerprint([judge["judge"], name, answer["judge_seed"]]),
+            "request": name,
+            "kind": kind,
+            "judge": judge["judge"],
+            "route": judge["route"],
+            "reasoning": "",
+            "parser": 0,
+            **{column: answer[column] for column in _ANSWERS[kind]},
+        }
+        for name, entry in sorted(distinct.items())
+        for answer in entry["answers"]
+    ]
+    return asked, requests, pl.DataFrame(answers, schema=schemas.VERDICTS.schema)

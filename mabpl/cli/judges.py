@@ -1,0 +1,199 @@
+"""The options that choose and bound a judge of labels, and what is told while it is asked."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mabpl.cli import common
+from mabpl.errors import UsageError
+
+if TYPE_CHECKING:
+    from mabpl.benchmarks.micro_annotation.judging import Judged, Judging, Kind
+    from mabpl.benchmarks.micro_annotation.scoring import Scores
+
+_WAYS = (
+    "give one: --judge api (set MAB_JUDGE_API_KEY, and MAB_JUDGE_BASE_URL for a server of your own), --judge embedded "
+    "(offline, not comparable with published scores), --judge stored (verdicts already paid for), or --no-judge"
+)
+
+
+def judge_options(function: common.Command) -> common.Command:
+    """--judge and all that goes with it; gives the function ``judge`` (a dict for :func:`judging`)."""
+
+    @click.option("--judge", "how", type=click.Choice(["api", "embedded", "stored", "none"]), help="Who judges labels.")
+    @click.option("--no-judge", is_flag=True, help="The same as --judge none: only what needs no judge.")
+    @click.option("--judge-base-url", metavar="URL", help="An OpenAI-compatible endpoint (MAB_JUDGE_BASE_URL).")
+    @click.option("--judge-model", metavar="NAME", help="The judge's model as it is served (MAB_JUDGE_MODEL).")
+    @click.option("--judge-route", metavar="NAME", help="The route's label (default: the host, or self-hosted).")
+    @click.option("--judge-extra-body", metavar="JSON", help="More fields of each request (MAB_JUDGE_EXTRA_BODY).")
+    @click.option("--judge-seeds", metavar="1,2,3", help="PA judge seeds, sent as the request's seed (default 1,2,3).")
+    @click.option("--joint-judge-base-url", metavar="URL", help="The joint judge's (MAB_JOINT_JUDGE_BASE_URL).")
+    @click.option("--joint-judge-model", metavar="NAME", help="The joint judge's model (MAB_JOINT_JUDGE_MODEL).")
+    @click.option("--concurrency", type=click.IntRange(1), default=25, help="Requests in flight per judge seed.")
+    @click.option("--cache", type=click.Path(), metavar="DIR", help="The verdict store (default: judge_cache).")
+    @click.option("--max-calls", type=click.IntRange(0), help="Ask no more than so many times.")
+    @click.option("--max-cost", type=click.FloatRange(0), help="Spend no more than this, in the prices' currency.")
+    @click.option("--price-in", type=click.FloatRange(0), help="Price of a million input tokens, where none is told.")
+    @click.option("--price-out", type=click.FloatRange(0), help="Price of a million output tokens.")
+    @click.option("--give-up-after", type=click.FloatRange(0), default=900.0, help="Seconds without any answer.")
+    @click.option("--dry-run", is_flag=True, help="Tell how many calls and tokens it would take; ask nothing.")
+    @functools.wraps(function)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        names = [
+            "how", "no_judge", "judge_base_url", "judge_model", "judge_route", "judge_extra_body", "judge_seeds",
+            "joint_judge_base_url", "joint_judge_model", "concurrency", "cache", "max_calls", "max_cost", "price_in",
+            "price_out", "give_up_after", "dry_run",
+        ]  # fmt: skip
+        return function(*args, judge={name: options.pop(name) for name in names}, **options)
+
+    return wrapped
+
+
+def judging(judge: dict[str, Any], where: dict[str, Any], kinds: tuple[Kind, ...]) -> Judging | None:
+    """What the options and the environment say; None for no judge. Says how to go on where nothing was chosen."""
+    how = "none" if judge["no_judge"] else judge["how"]
+    if how is None and any(os.environ.get(f"{name}_API_KEY") for name in ("MAB_JUDGE", "MAB_JOINT_JUDGE")):
+        how = "api"
+    if how is None:
+        raise UsageError("PA-F1 and Joint F1 need a judge of labels, and none is chosen", _WAYS)
+    if how == "none":
+        return None
+    from mabpl.benchmarks.micro_annotation import judging as judges
+
+    root = where["root_after"] or where["root_before"]
+    root = root if where["labels"] is None else None
+    if how == "embedded":
+        return judges.Judging("embedded", kinds, root=root or ("." if where["labels"] is None else None))
+    kinds = _with_keys(kinds, judge) if how == "api" else kinds
+    store = Path(judge["cache"] or Path(root or ".") / "judge_cache")
+    return judges.Judging(
+        how,
+        kinds,
+        {kind: _judge(kind, judge, how) for kind in kinds},
+        store,
+        root or ("." if where["labels"] is None else None),
+        judge["concurrency"],
+        judge["give_up_after"],
+        judge["max_calls"],
+        judge["max_cost"],
+    )
+
+
+def _with_keys(kinds: tuple[Kind, ...], judge: dict[str, Any]) -> tuple[Kind, ...]:
+    """``kinds`` less the joint judge where it has no key and PA-F1 is wanted too."""
+    if len(kinds) == 1 or judge["dry_run"]:
+        return kinds
+    try:
+        _judge("joint", judge, "api")
+    except UsageError as error:
+        common.note(f"Joint F1 is left out: {error.message} ({error.hint})")
+        return tuple(kind for kind in kinds if kind != "joint")
+    return kinds
+
+
+def _judge(kind: Kind, judge: dict[str, Any], how: str) -> Any:
+    from mabpl.benchmarks.micro_annotation.judging import price
+    from mabpl.judges.endpoint import Endpoint
+    from mabpl.judges.judge import from_environment
+
+    joint = kind == "joint"
+    seeds = None if joint or judge["judge_seeds"] is None else _seeds(judge["judge_seeds"])
+    found, key = from_environment(
+        kind,
+        base_url=judge["joint_judge_base_url"] if joint else judge["judge_base_url"],
+        model=judge["joint_judge_model"] if joint else judge["judge_model"],
+        route=None if joint else judge["judge_route"],
+        extra_body=None if joint else judge["judge_extra_body"],
+        seeds=seeds,
+    )
+    if how != "api" or judge["dry_run"]:
+        return found, None
+    if key is None:
+        name = "MAB_JOINT_JUDGE_API_KEY" if joint else "MAB_JUDGE_API_KEY"
+        raise UsageError(
+            f"the {kind} judge at {found.route} has no API key", f"set {name} (any value for a server of yours)"
+        )
+    return found, Endpoint(found.base_url, key, price=price(judge["price_in"], judge["price_out"]))
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--judge-seeds {text!r} is no list of seeds", "expected whole numbers, e.g. 1,2,3") from None
+
+
+def tell_plan(scores: Scores, chosen: Judging, judge: dict[str, Any]) -> int:
+    """What it would take to judge ``scores``: one line a kind."""
+    from mabpl.benchmarks.micro_annotation.judging import forecast
+
+    for plan in forecast(scores, chosen, judge["price_in"]):
+        cost = "" if plan.cost_in is None else f", about {plan.cost_in:.4f} for the input"
+        click.echo(
+            f"{plan.kind}: {plan.pairs} pairs, {plan.requests} distinct requests, {plan.calls} calls to make, "
+            f"about {plan.tokens_in:,} input tokens{cost}"
+        )
+    if chosen.how == "api":
+        click.echo("What comes out depends on how much the judge thinks: `mabpl judge check` measures it.")
+    return 0
+
+
+def judge_with(scores: Scores, chosen: Judging, quiet: bool) -> Judged:
+    """Judges ``scores`` and tells on standard error what it took."""
+    from mabpl.benchmarks.micro_annotation.judging import judge_scores
+
+    with _Bar(quiet) as bar:
+        judged = judge_scores(scores, chosen, bar.tell)
+    asked = {kind: frame.height for kind, frame in judged.plan.asked.items()}
+    for kind, pairs in asked.items():
+        distinct = judged.plan.of(kind).height
+        said = f"{kind}: {pairs} pairs, {distinct} distinct requests ({pairs - distinct} fewer to ask)"
+        outcome = judged.outcomes.get(kind)
+        if outcome is not None:
+            said += f"; {outcome.asked} calls, {outcome.failed} without a verdict, cost {outcome.cost:.4f}"
+        common.note(said, quiet)
+    risky = judged.plan.requests.filter(altered=True).height, judged.plan.requests.filter(risky=True).height
+    if any(risky):
+        common.note(f"labels: {risky[0]} requests with altered labels, {risky[1]} with words meant for a judge", quiet)
+    lacking = judged.scores.unscored.height
+    if lacking:
+        common.note(f"incomplete: {lacking} clips lack a verdict; the same command asks for the rest")
+    return judged
+
+
+class _Bar:
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet or not sys.stderr.isatty()
+        self.bar: Any = None
+        self.tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> _Bar:
+        if not self.quiet:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self.bar = Progress(*columns, TextColumn("{task.fields[told]}"), console=Console(stderr=True))
+            self.bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def tell(self, kind: str, now: Any) -> None:
+        if self.bar is None:
+            return
+        if kind not in self.tasks:
+            self.tasks[kind] = self.bar.add_task(kind, total=now.total, told="")
+        errors = sum(now.errors.values())
+        told = f"{now.rate:.1f}/s, {errors} errors, cost {now.cost:.4f}"
+        self.bar.update(self.tasks[kind], completed=now.done, total=now.total, told=told)
