@@ -45,7 +45,7 @@ class Clause:
 
     @property
     def classes(self) -> frozenset[str]:
-        return frozenset().union(*(verb_classes().get(verb, ()) for verb in self.verbs))
+        return _classes(self.verbs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,15 @@ class Label:
     clauses: tuple[Clause, ...]
 
 
+@lru_cache(maxsize=1 << 12)
+def _classes(verbs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset().union(*(verb_classes().get(verb, ()) for verb in verbs))
+
+
 @lru_cache(maxsize=1 << 16)
 def read_label(text: str) -> Label:
     """The slots of ``text``; each distinct label is read once."""
-    plain = " ".join(re.sub(r"[_\W]+", " ", text.casefold()).split())
+    plain = " ".join(re.findall(r"[^\W_]+", text.casefold()))
     clauses: list[Clause] = []
     for link, tokens in _split(_tokens(text)):
         clause = _clause(tokens)
@@ -152,7 +157,7 @@ def _clause(tokens: list[str]) -> Clause:
     tokens = [token for token in tokens if token[0] != "§"]
     at, verb = _find_verb(tokens)
     before, rest = (tokens[:at], tokens[at + 1 :]) if at >= 0 else ([], tokens)
-    subject = _thing([token for token in before if token not in words("agent")])
+    subject = _thing(tuple(token for token in before if token not in words("agent"))) if before else None
     particle = rest and (not subject or _ends("".join(rest[1:2])))  # not: the cup was put on the table
     if verb and particle and f"{verb}_{rest[0]}" in verb_classes():
         verb, rest = f"{verb}_{rest[0]}", rest[1:]
@@ -167,8 +172,8 @@ def _clause(tokens: list[str]) -> Clause:
 
 def _find_verb(tokens: list[str]) -> tuple[int, str]:
     """The position of the verb and what it is; (-1, '') where the clause is a mere noun phrase."""
-    forms, skipped = verb_forms(), words("adverb") | words("agent") | words("article")
-    first = next((i for i, token in enumerate(tokens) if token not in skipped), -1)
+    forms = verb_forms()
+    first = next((i for i, token in enumerate(tokens) if token not in _before_verb()), -1)
     if first < 0:
         return -1, ""
     determined = first > 0 and tokens[first - 1] in words("article")
@@ -182,6 +187,11 @@ def _find_verb(tokens: list[str]) -> tuple[int, str]:
     if determined or is_noun(singular(word)) or word in words("colour"):
         return -1, ""
     return first, re.sub(r"(?<=\w\w\w)(?:ing|ed|s)$", "", word)
+
+
+@cache
+def _before_verb() -> frozenset[str]:
+    return words("adverb") | words("agent") | words("article")
 
 
 def _slots(verb: str, tokens: list[str]) -> tuple[tuple[str, ...], dict[str, list[Thing]]]:
@@ -254,12 +264,13 @@ def _owner(slots: dict[str, list[Thing]], slot: str) -> str:
 
 
 def _add(slots: dict[str, list[Thing]], slot: str, tokens: list[str]) -> None:
-    thing = _thing(tokens)
+    thing = _thing(tuple(tokens)) if tokens else None
     if thing and (slot == "thing" or thing.head != "hand"):
         slots[slot].append(thing)
 
 
-def _thing(tokens: list[str]) -> Thing | None:
+@lru_cache(maxsize=1 << 16)
+def _thing(tokens: tuple[str, ...]) -> Thing | None:
     skipped = words("article") | words("adverb") | words("pronoun") | words("resultative")
     kept = [token for token in tokens if token not in skipped and not token.isdigit()]
     while len(kept) > 1 and kept[-1] in ("left", "right"):
