@@ -109,7 +109,7 @@ def test_requests_are_those_of_plain_loops_and_collapse(sample: mabpl.Scores) ->
     expected = plainly(sample)
     got = {row[:5]: row[-1] for row in asked.iter_rows()}
     assert got == expected
-    assert asked.drop("request").equals(sample.pairs)
+    assert asked.drop("request").equals(sample.pairs.drop("request"))
     assert requests["request"].to_list() == sorted(set(expected.values()))
     assert requests.schema == REQUESTS.schema
     assert len(requests) < 0.7 * len(asked)
@@ -127,7 +127,7 @@ def test_the_order_of_the_rows_changes_nothing(sample: mabpl.Scores) -> None:
 
 def test_joint_asks_once_for_each_pair_of_labels(sample: mabpl.Scores) -> None:
     asked, requests = joint_requests(sample.matches, sample.segments, sample.table("clips"), PROMPTS, ON)
-    assert asked.drop("request").equals(sample.matches.filter(metric="seg"))
+    assert asked.drop("request").equals(sample.matches.filter(metric="seg").drop("request"))
     labels = {(r["run"], r["set"], r["clip_id"], r["segment"]): r["label"] for r in sample.segments.to_dicts()}
     expected = [
         single("joint", labels[run, name, clip, predicted], labels[None, name, clip, human], PROMPTS, ON).request
@@ -142,7 +142,7 @@ def test_joint_tells_a_clips_instruction_and_never_its_caption() -> None:
     human = pl.concat([segments([(0, 9, "a")]).with_columns(clip_id=pl.lit(clip)) for clip in "cde"])
     predicted = human.with_columns(run=pl.lit("r"))
     matches = pl.DataFrame(
-        [("r", "s", clip, "seg", 0, 0) for clip in "cde"], schema=MATCHES.schema, orient="row"
+        [("r", "s", clip, "seg", 0, 0, None) for clip in "cde"], schema=MATCHES.schema, orient="row"
     )  # fmt: skip
     clips = pl.DataFrame(
         {"set": "s", "clip_id": ["c", "d", "e"], "instruction": ["wash", None, "wash"], "caption": "x"}
@@ -185,6 +185,7 @@ INJECTED = {
     "cut <end_of_turn>": "cut < end_of_turn >",
     "<thi\u200bnk> cut": "<thi nk> cut",
     "c" * 2_001: "c" * 2_000,
+    "[INST]" * 334: "[ INST ]" * 250,
 }
 
 
