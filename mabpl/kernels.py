@@ -5,16 +5,36 @@ numba, which is fastest for large ones. No tables, no files, no names of columns
 integer: microseconds for overlaps, and for boundaries the unit of the time base (1/30 s, or nanoseconds).
 
 A timeline's segments come in the order (start, end, position). Index -1 means "no match". The definitions are those of
-:mod:`mabpl.reference`, which says the same without speed.
+:mod:`mabpl.reference`, which says the same without speed. Where a loop could branch on the data it adds a comparison
+instead: a branch that cannot be foreseen costs as much as ten sums.
 
 Pairs stand in rows: the pairs of row r are those from row[r] to row[r + 1].
 """
 
 import numpy as np
 
-jit = globals().get("jit", lambda function: function)  # the engine puts numba's decorator here before it loads the file
+if "jit" in globals():  # the engine puts numba's decorator here before it loads the file
+
+    @jit  # type: ignore[used-before-def] # noqa: F821
+    def room(n):  # type: ignore[no-untyped-def]
+        return np.empty(n, np.int64)
+
+else:
+
+    def jit(function):  # type: ignore[no-untyped-def]
+        return function
+
+    def room(n):  # type: ignore[no-untyped-def]
+        return [0] * n
+
+
+@jit
+def rooms(n):  # type: ignore[no-untyped-def]
+    return room(n), room(n), room(n), room(n), room(n)
+
 
 WIDEST_ROW = 64  # up to this many pairs a row, proposing is faster than sorting
+PAIR_BITS = 13  # of a sort key: up to 8,192 pairs a timeline, and values below 2**49
 
 
 @jit
@@ -37,50 +57,69 @@ def greater(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @jit
-def overlapping_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted, overlap):  # type: ignore[no-untyped-def]
-    """Overlapping pairs of humans h0..h1 and predictions p0..p1, as ranks from 0, a row a human.
+def scored_segments(first, last, start_s, end_s, scored, units_per_s, start, end, start_unit, end_unit, at):  # type: ignore[no-untyped-def]
+    """Starts and ends, in microseconds and in whole units, of those of first..last that are scored, and which they are.
 
-    Fills `row`, and the last three arrays as far as they reach; returns how many pairs there are.
+    Returns their number; `at` counts from `first`.
     """
-    for p in range(p0 + 1, p1):
-        if p_end[p] < p_end[p - 1]:
-            return _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted, overlap)
-    # Starts and ends of the predictions ascend: those that overlap a human segment are neighbours.
     n = 0
-    room = len(human)
-    low = p0
-    for h in range(h0, h1):
-        row[h - h0] = n
-        start = h_start[h]
-        end = h_end[h]
-        while low < p1 and p_end[low] <= start:
-            low += 1
-        p = low
-        while p < p1 and p_start[p] < end:
-            if n < room:
-                human[n] = h - h0
-                predicted[n] = p - p0
-                overlap[n] = min(end, p_end[p]) - max(start, p_start[p])
-            n += 1
-            p += 1
-    row[h1 - h0] = n
+    for i in range(first, last):
+        start[n] = round(start_s[i] * 1e6)
+        end[n] = round(end_s[i] * 1e6)
+        start_unit[n] = round(start_s[i] * units_per_s)
+        end_unit[n] = round(end_s[i] * units_per_s)
+        at[n] = i - first
+        n += scored[i]
     return n
 
 
 @jit
-def _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted, overlap):  # type: ignore[no-untyped-def]
-    """The same for nested predictions: a sweep over all starts.
+def are_disjoint(n, start, end):  # type: ignore[no-untyped-def]
+    overlaps = 0
+    for i in range(n - 1):
+        overlaps += end[i] > start[i + 1]
+    return overlaps == 0
+
+
+@jit
+def overlapping_pairs(ny, nx, h_start, h_end, p_start, p_end, row, human, predicted, overlap, union):  # type: ignore[no-untyped-def]
+    """Overlapping pairs of `ny` human and `nx` predicted segments, a row a human, in order of the predictions.
+
+    Fills `row`, and the last four arrays as far as they reach (at least `nx + ny`); returns how many pairs there are.
+    """
+    if not are_disjoint(ny, h_start, h_end) or not are_disjoint(nx, p_start, p_end):
+        return _sweep(ny, nx, h_start, h_end, p_start, p_end, row, human, predicted, overlap, union)
+    n = 0
+    h = 0
+    p = 0
+    row[0] = 0
+    while h < ny and p < nx:  # whoever ends first meets nobody else
+        human[n] = h
+        predicted[n] = p
+        shared = min(h_end[h], p_end[p]) - max(h_start[h], p_start[p])
+        overlap[n] = shared
+        union[n] = (h_end[h] - h_start[h]) + (p_end[p] - p_start[p]) - shared
+        n += shared > 0
+        row[h + 1] = n
+        human_is_done = h_end[h] <= p_end[p]
+        p += p_end[p] <= h_end[h]
+        h += human_is_done
+    for rest in range(h, ny):
+        row[rest + 1] = n
+    return n
+
+
+@jit
+def _sweep(ny, nx, h_start, h_end, p_start, p_end, row, human, predicted, overlap, union):  # type: ignore[no-untyped-def]
+    """The same where segments of a side overlap each other: a sweep over all starts.
 
     Whoever starts meets those of the other side that have not ended. Each pair is met once and each segment leaves
     once, so the work is the number of segments plus the number of pairs.
     """
-    ny = h1 - h0
-    nx = p1 - p0
     capacity = 2 * (nx + ny)
-    met = np.empty((2, capacity), np.int64)
+    met_human, met_predicted = room(capacity), room(capacity)
     n = 0
-    open_humans = np.empty(ny, np.int64)
-    open_predicted = np.empty(nx, np.int64)
+    open_humans, open_predicted = room(ny), room(nx)
     n_open_humans = 0
     n_open_predicted = 0
     for h in range(ny + 1):
@@ -90,18 +129,19 @@ def _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted
     while i < ny or j < nx:
         if n + n_open_predicted + n_open_humans > capacity:
             capacity = 2 * capacity + n_open_predicted + n_open_humans
-            larger = np.empty((2, capacity), np.int64)
-            larger[:, :n] = met[:, :n]
-            met = larger
+            larger_human, larger_predicted = room(capacity), room(capacity)
+            larger_human[:n] = met_human[:n]
+            larger_predicted[:n] = met_predicted[:n]
+            met_human, met_predicted = larger_human, larger_predicted
         kept = 0
-        if j == nx or (i < ny and h_start[h0 + i] <= p_start[p0 + j]):
+        if j == nx or (i < ny and h_start[i] <= p_start[j]):
             for s in range(n_open_predicted):
                 p = open_predicted[s]
-                if p_end[p0 + p] > h_start[h0 + i]:
+                if p_end[p] > h_start[i]:
                     open_predicted[kept] = p
                     kept += 1
-                    met[0, n] = i
-                    met[1, n] = p
+                    met_human[n] = i
+                    met_predicted[n] = p
                     row[i + 1] += 1
                     n += 1
             n_open_predicted = kept
@@ -111,11 +151,11 @@ def _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted
         else:
             for s in range(n_open_humans):
                 h = open_humans[s]
-                if h_end[h0 + h] > p_start[p0 + j]:
+                if h_end[h] > p_start[j]:
                     open_humans[kept] = h
                     kept += 1
-                    met[0, n] = h
-                    met[1, n] = j
+                    met_human[n] = h
+                    met_predicted[n] = j
                     row[h + 1] += 1
                     n += 1
             n_open_humans = kept
@@ -125,16 +165,16 @@ def _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted
     # Each human met its predictions in ascending order, so a stable counting sort by human orders the pairs.
     for h in range(ny):
         row[h + 1] += row[h]
-    room = len(human)
     for s in range(n - 1, -1, -1):
-        h = met[0, s]
-        p = met[1, s]
+        h = met_human[s]
+        p = met_predicted[s]
         row[h + 1] -= 1
         at = row[h + 1]
-        if at < room:
+        if at < len(human):
             human[at] = h
             predicted[at] = p
-            overlap[at] = min(h_end[h0 + h], p_end[p0 + p]) - max(h_start[h0 + h], p_start[p0 + p])
+            overlap[at] = min(h_end[h], p_end[p]) - max(h_start[h], p_start[p])
+            union[at] = (h_end[h] - h_start[h]) + (p_end[p] - p_start[p]) - overlap[at]
     for h in range(ny):
         row[h] = row[h + 1]
     row[ny] = n
@@ -142,37 +182,46 @@ def _sweep(h0, h1, p0, p1, h_start, h_end, p_start, p_end, row, human, predicted
 
 
 @jit
-def boundary_pairs(h0, h1, p0, p1, h_start, h_end, p_start, p_end, tolerance, row, human, predicted, nearness):  # type: ignore[no-untyped-def]
-    """Pairs with both ends within `tolerance`, a row a prediction; `nearness` is minus their total error.
+def boundary_pairs(ny, nx, h_start, h_end, p_start, p_end, tolerance, human, predicted, nearness):  # type: ignore[no-untyped-def]
+    """Pairs with both ends within `tolerance`, by prediction; `nearness` is twice the tolerance less the total error.
 
-    Fills `row`, and the last three arrays as far as they reach; returns how many pairs there are.
+    Fills the last three arrays as far as they reach and returns how many pairs there are.
     """
     n = 0
-    room = len(human)
-    low = h0
-    for p in range(p0, p1):
-        row[p - p0] = n
+    low = 0
+    for p in range(nx):
         start = p_start[p]
         end = p_end[p]
-        while low < h1 and h_start[low] < start - tolerance:
+        while low < ny and h_start[low] < start - tolerance:
             low += 1
         h = low
-        while h < h1 and h_start[h] <= start + tolerance:
+        while h < ny and h_start[h] <= start + tolerance:
             end_error = abs(h_end[h] - end)
             if end_error <= tolerance:
-                if n < room:
-                    human[n] = h - h0
-                    predicted[n] = p - p0
-                    nearness[n] = -abs(h_start[h] - start) - end_error
+                if n < len(human):
+                    human[n] = h
+                    predicted[n] = p
+                    nearness[n] = 2 * tolerance - abs(h_start[h] - start) - end_error
                 n += 1
             h += 1
-    row[p1 - p0] = n
     return n
 
 
 @jit
+def rows_of(n, owner, row, of_pair):  # type: ignore[no-untyped-def]
+    """Puts pairs that stand by owner into rows, one for each owner that has any; returns how many rows there are."""
+    rows = 0
+    row[0] = 0
+    for s in range(n):
+        rows += s > 0 and owner[s] != owner[s - 1]
+        of_pair[s] = rows
+        row[rows + 1] = s + 1
+    return rows + (n > 0)
+
+
+@jit
 def ahead(a, b, value, whole, later_first):  # type: ignore[no-untyped-def]
-    """Whether pair `a` is taken before pair `b`: the greater value (a share of `whole`, if given), then the order."""
+    """Whether pair `a` is taken before pair `b`: the greater value (of `whole`, if given), then the order."""
     if len(whole) > 0:
         if greater(value[a], whole[a], value[b], whole[b]):
             return True
@@ -184,53 +233,61 @@ def ahead(a, b, value, whole, later_first):  # type: ignore[no-untyped-def]
 
 
 @jit
-def greedy(rows, row, n, of_row, column, columns, value, whole, later_first, taken, order):  # type: ignore[no-untyped-def]
-    """One-to-one, greatest value first; ties: the first pair of the list (or the last one).
+def greedy(rows, row, n, of_row, column, columns, value, later_first, taken, keys):  # type: ignore[no-untyped-def]
+    """One-to-one, greatest value (>= 0) first; ties: the first pair of the list (or the last one).
 
     `of_row` and `column` are the two ends of each pair. Writes into `taken` the pair that each column is matched by,
-    or -1. `order` is room for `n` items.
+    or -1. `keys` is room for `n` items.
     """
-    for c in range(columns):
-        taken[c] = -1
+    top = 0
+    for s in range(n):
+        top = max(top, value[s])
     widest = 0
-    for r in range(rows):
-        widest = max(widest, row[r + 1] - row[r])
-    if widest > WIDEST_ROW:
-        greedy_by_sorting(rows, n, of_row, column, value, whole, later_first, taken, order)
+    if columns > WIDEST_ROW:
+        for r in range(rows):
+            widest = max(widest, row[r + 1] - row[r])
+    if widest > WIDEST_ROW or n > 1 << PAIR_BITS or top >= 1 << (62 - PAIR_BITS):
+        greedy_by_sorting(rows, n, of_row, column, columns, value, value[:0], later_first, taken, keys)
         return
+    for c in range(columns):
+        taken[c] = 0
+    pair_mask = (1 << PAIR_BITS) - 1
+    flip = 0 if later_first else pair_mask
+    for s in range(n):
+        keys[s] = ((value[s] + 1) << PAIR_BITS) | (s ^ flip)
     # Rows propose: each takes the best column that no better pair holds; who is displaced proposes again. As all
     # prefer by one strict order, this ends in the greedy matching.
     for r in range(rows):
         proposer = r
         while proposer >= 0:
-            best = -1
+            best = 0
             for s in range(row[proposer], row[proposer + 1]):
-                if best < 0 or ahead(s, best, value, whole, later_first):
-                    rival = taken[column[s]]
-                    if rival < 0 or ahead(s, rival, value, whole, later_first):
-                        best = s
+                best = max(best, keys[s] if keys[s] > taken[column[s]] else 0)
             proposer = -1
-            if best >= 0:
-                rival = taken[column[best]]
-                taken[column[best]] = best
-                if rival >= 0:
-                    proposer = of_row[rival]
+            if best > 0:
+                wanted = column[(best & pair_mask) ^ flip]
+                rival = taken[wanted]
+                taken[wanted] = best
+                if rival > 0:
+                    proposer = of_row[(rival & pair_mask) ^ flip]
+    for c in range(columns):
+        taken[c] = (taken[c] & pair_mask) ^ flip if taken[c] > 0 else -1
 
 
 @jit
-def greedy_by_sorting(rows, n, of_row, column, value, whole, later_first, taken, order):  # type: ignore[no-untyped-def]
-    """The same for any number of pairs a row: a heap sort of all pairs, then the best first."""
-    row_taken = np.zeros(rows, np.int64)
+def greedy_by_sorting(rows, n, of_row, column, columns, value, whole, later_first, taken, order):  # type: ignore[no-untyped-def]
+    """The same for any values and widths: a heap sort of all pairs, then the best first."""
     for s in range(n):
         order[s] = s
-    for step in range(n // 2 + n - 1):
-        if step < n // 2:  # building the heap, whose root is the last to be taken
-            node = n // 2 - 1 - step
+    half = n // 2
+    for step in range(half + n - 1):
+        if step < half:  # building the heap, whose root is the last to be taken
+            node = half - 1 - step
             size = n
         else:
-            size = n - 1 - (step - n // 2)
-            order[0], order[size] = order[size], order[0]
             node = 0
+            size = n - 1 - (step - half)
+            order[0], order[size] = order[size], order[0]
         while 2 * node + 1 < size:
             child = 2 * node + 1
             if child + 1 < size and ahead(order[child], order[child + 1], value, whole, later_first):
@@ -239,6 +296,11 @@ def greedy_by_sorting(rows, n, of_row, column, value, whole, later_first, taken,
                 break
             order[node], order[child] = order[child], order[node]
             node = child
+    row_taken = room(rows)
+    for r in range(rows):
+        row_taken[r] = 0
+    for c in range(columns):
+        taken[c] = -1
     for k in range(n):
         s = order[k]
         if row_taken[of_row[s]] == 0 and taken[column[s]] < 0:
@@ -262,88 +324,96 @@ def only_stars(n, human, predicted, human_degree, predicted_degree):  # type: ig
 
 
 @jit
-def union_of(h, p, h_start, h_end, p_start, p_end, overlap):  # type: ignore[no-untyped-def]
-    return (h_end[h] - h_start[h]) + (p_end[p] - p_start[p]) - overlap
+def at_least(limit, n, overlap, union, hits):  # type: ignore[no-untyped-def]
+    """The pairs whose IoU is at least `limit`; returns how many."""
+    count = 0
+    for s in range(n):
+        hits[count] = s
+        count += overlap[s] >= limit * union[s]
+    return count
 
 
 @jit
-def best_iou_in_order(rows, row, predicted, overlap, union, limit, matched):  # type: ignore[no-untyped-def]
-    """Humans in order take the unused prediction of greatest IoU, if that is at least `limit`; ties: the earlier.
+def best_iou_in_order(n, hits, human, predicted, overlap, union, first, p_at, h_at, matched):  # type: ignore[no-untyped-def]
+    """Humans in order take the unused prediction of greatest IoU among the `n` hits; ties: the earlier.
 
-    Returns the number of matches.
+    Writes the matches; returns their number.
     """
     count = 0
-    for h in range(rows):
+    k = 0
+    while k < n:
+        h = human[hits[k]]
         best = -1
-        for s in range(row[h], row[h + 1]):
-            if (
-                overlap[s] >= limit * union[s]
-                and matched[predicted[s]] < 0
-                and (best < 0 or greater(overlap[s], union[s], overlap[best], union[best]))
+        while k < n and human[hits[k]] == h:
+            s = hits[k]
+            if matched[first + p_at[predicted[s]]] < 0 and (
+                best < 0 or greater(overlap[s], union[s], overlap[best], union[best])
             ):
                 best = s
+            k += 1
         if best >= 0:
-            matched[predicted[best]] = h
+            matched[first + p_at[predicted[best]]] = h_at[h]
             count += 1
     return count
 
 
 @jit
 def snapped_hits(  # type: ignore[no-untyped-def]
-    h0, h1, p0, p1, h_start, h_end, p_start, p_end, limit, row, predicted, overlap, union,
-    hit_human, hit_predicted, hit_overlap, hit_union,
+    ny, nx, h_start, h_end, p_start, p_end, limit, n, human, predicted, overlap, union,
+    hit_human, hit_predicted, hit_overlap, hit_union, among,
 ):  # fmt: skip
     """Pairs with IoU >= `limit` after snapping the outer ends of the predictions to those of the humans.
 
     The first prediction takes the first human start, the prediction that ends last (the first such) takes the last
-    human end. Only those two change; all others come from the overlapping pairs. Fills the last four arrays as far
-    as they reach and returns how many hits there are; by human, the two snapped predictions first.
+    human end. Only those two change; all others come from the `n` overlapping pairs. Fills the last four arrays (room
+    for `n + 2 * ny`; `among` has room for `n`) and returns how many hits there are: those of each prediction in the
+    order of the humans.
     """
     last = 0
-    for p in range(1, p1 - p0):
-        if p_end[p0 + p] > p_end[p0 + last]:
+    for p in range(1, nx):
+        if p_end[p] > p_end[last]:
             last = p
-    last_end = h_end[h0]
-    for h in range(h0 + 1, h1):
+    last_end = h_end[0]
+    for h in range(1, ny):
         last_end = max(last_end, h_end[h])
-    first_end = last_end if last == 0 else p_end[p0]
-    room = len(hit_human)
     hits = 0
-    for h in range(h1 - h0):
-        for p in range(0, last + 1, max(last, 1)):  # the first and the last, once where they are one
-            start = h_start[h0] if p == 0 else p_start[p0 + p]
-            end = first_end if p == 0 else last_end
-            shared = min(h_end[h0 + h], end) - max(h_start[h0 + h], start)
-            if shared > 0 and end > start:
-                whole = (h_end[h0 + h] - h_start[h0 + h]) + (end - start) - shared
-                if shared >= limit * whole:
-                    if hits < room:
-                        hit_human[hits] = h
-                        hit_predicted[hits] = p
-                        hit_overlap[hits] = shared
-                        hit_union[hits] = whole
-                    hits += 1
-        for s in range(row[h], row[h + 1]):
-            p = predicted[s]
-            if overlap[s] >= limit * union[s] and p != 0 and p != last:
-                if hits < room:
-                    hit_human[hits] = h
-                    hit_predicted[hits] = p
-                    hit_overlap[hits] = overlap[s]
-                    hit_union[hits] = union[s]
-                hits += 1
+    for p in range(0, last + 1, max(last, 1)):  # the first and the last, once where they are one
+        start = h_start[0] if p == 0 else p_start[p]
+        end = last_end if p == last else p_end[p]
+        if end <= start:
+            continue
+        for h in range(ny):
+            if h_start[h] >= end:
+                break
+            if h_end[h] > start:
+                shared = min(h_end[h], end) - max(h_start[h], start)
+                whole = (h_end[h] - h_start[h]) + (end - start) - shared
+                hit_human[hits] = h
+                hit_predicted[hits] = p
+                hit_overlap[hits] = shared
+                hit_union[hits] = whole
+                hits += shared >= limit * whole
+    for k in range(at_least(limit, n, overlap, union, among)):
+        s = among[k]
+        p = predicted[s]
+        hit_human[hits] = human[s]
+        hit_predicted[hits] = p
+        hit_overlap[hits] = overlap[s]
+        hit_union[hits] = union[s]
+        hits += (p != 0) & (p != last)
     return hits
 
 
 @jit
-def best_of_each_star(n, human, predicted, overlap, union, matched, best_of_human):  # type: ignore[no-untyped-def]
-    """For pairs by human that are stars (see `only_stars`): each star's pair of greatest IoU.
+def best_of_each_star(n, human, predicted, overlap, union, ny, nx, taken, best_of_human):  # type: ignore[no-untyped-def]
+    """For pairs that are stars (see `only_stars`): each star's pair of greatest IoU.
 
-    Ties: the earlier human, then the earlier prediction. Returns the number of matches.
+    Ties: the earlier human, then the earlier prediction.
     """
-    count = 0
-    for s in range(n):
-        best_of_human[human[s]] = -1
+    for h in range(ny):
+        best_of_human[h] = -1
+    for p in range(nx):
+        taken[p] = -1
     for s in range(n):
         h = human[s]
         p = predicted[s]
@@ -353,144 +423,101 @@ def best_of_each_star(n, human, predicted, overlap, union, matched, best_of_huma
                 continue
             if p > predicted[rival] and not greater(overlap[s], union[s], overlap[rival], union[rival]):
                 continue
-            matched[predicted[rival]] = -1
-        elif matched[p] >= 0:  # a star around a prediction
-            rival = best_of_human[matched[p]]
+            taken[predicted[rival]] = -1
+        elif taken[p] >= 0:  # a star around a prediction
+            rival = taken[p]
             if not greater(overlap[s], union[s], overlap[rival], union[rival]):
                 continue
-        else:
-            count += 1
         best_of_human[h] = s
-        matched[p] = h
-    return count
+        taken[p] = s
 
 
 @jit
-def at_least(limit, rows, row, predicted, overlap, union, hit_row, hit_human, hit_predicted, hit_overlap, hit_union):  # type: ignore[no-untyped-def]
-    """The pairs, a row a human, whose IoU is at least `limit`, into the last five arrays; returns how many."""
-    hits = 0
-    for h in range(rows):
-        hit_row[h] = hits
-        for s in range(row[h], row[h + 1]):
-            if overlap[s] >= limit * union[s]:
-                hit_human[hits] = h
-                hit_predicted[hits] = predicted[s]
-                hit_overlap[hits] = overlap[s]
-                hit_union[hits] = union[s]
-                hits += 1
-    hit_row[rows] = hits
-    return hits
-
-
-@jit
-def humans_of(taken, human, matched):  # type: ignore[no-untyped-def]
-    """Writes the human of the pair that each prediction is taken by; returns the number of matches."""
+def write_matches(n, ends, taken, human, predicted, first, p_at, h_at, matched):  # type: ignore[no-untyped-def]
+    """Writes those of `n` pairs that are taken at their end; returns their number."""
     count = 0
-    for p in range(len(matched)):
-        if taken[p] >= 0:
-            matched[p] = human[taken[p]]
+    for s in range(n):
+        if taken[ends[s]] == s:
+            matched[first + p_at[predicted[s]]] = h_at[human[s]]
             count += 1
     return count
 
 
 @jit
 def match_timelines(  # type: ignore[no-untyped-def]
-    first, last, clip, h_offset, h_start, h_end, h_start_unit, h_end_unit, p_offset, p_start_s, p_end_s,
+    first, last, clip, h_offset, h_start_s, h_end_s, h_scored, p_offset, p_start_s, p_end_s, p_scored,
     units_per_s, tolerance, temporal_limit, seg_limit, any_limit, later_first,
     pa, boundary, temporal, seg, any_iou, counts, boundary_open, seg_open,
 ):  # fmt: skip
     """Matches timelines first..last; a metric whose output array is empty is left out.
 
-    `pa`, `boundary`, `temporal`, `seg`, `any_iou`: per prediction the rank of its human in the clip, or -1. `counts`:
-    for each of the five (in this order) how many matches a timeline has. `boundary_open` and `seg_open`, per timeline:
-    1 where pairs compete on both sides; there the greedy boundary matching need not be the optimal one, and `seg` is
-    left to :mod:`mabpl.matching`.
+    `pa`, `boundary`, `temporal`, `seg`, `any_iou`: per predicted segment the human one of the clip that it matches,
+    from 0; left as it is (-1) where none. `counts`: how many matches a timeline has of each of the five, in this order.
+    `boundary_open` and `seg_open`, per timeline: 1 where pairs compete on both sides; there the greedy boundary
+    matching need not be the optimal one, and `seg` is left to :mod:`mabpl.matching`.
     """
     widest = 1
     for t in range(first, last):
         widest = max(widest, h_offset[clip[t] + 1] - h_offset[clip[t]], p_offset[t + 1] - p_offset[t])
-    p_start, p_end = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    row = np.empty(widest + 1, np.int64)
-    by_human, by_predicted = np.empty(widest + 1, np.int64), np.empty(widest + 1, np.int64)
-    pairs = np.empty((9, 4 * widest), np.int64)
-    nothing = np.empty(0, np.int64)
+    h_start, h_end, h_start_unit, h_end_unit, h_at = rooms(widest)
+    p_start, p_end, p_start_unit, p_end_unit, p_at = rooms(widest)
+    row, by_human, taken = room(widest + 1), room(widest), room(widest)
+    capacity = 4 * widest
+    human, predicted, overlap, union, keys = rooms(capacity)
+    hit_human, hit_predicted, hit_overlap, hit_union, among = rooms(capacity)
     for t in range(first, last):
-        h0, h1 = h_offset[clip[t]], h_offset[clip[t] + 1]
-        p0, p1 = p_offset[t], p_offset[t + 1]
-        nx, ny = p1 - p0, h1 - h0
-        for matched in (pa, boundary, temporal, seg, any_iou):
-            if len(matched) > 0:
-                for p in range(nx):
-                    matched[p0 + p] = -1
-        if nx == 0 or ny == 0:
+        h0, h1, p0, p1 = h_offset[clip[t]], h_offset[clip[t] + 1], p_offset[t], p_offset[t + 1]
+        ny = scored_segments(
+            h0, h1, h_start_s, h_end_s, h_scored, units_per_s, h_start, h_end, h_start_unit, h_end_unit, h_at
+        )
+        nx = scored_segments(
+            p0, p1, p_start_s, p_end_s, p_scored, units_per_s, p_start, p_end, p_start_unit, p_end_unit, p_at
+        )
+        if ny == 0 or nx == 0:
             continue
-        human, predicted, value = pairs[0], pairs[1], pairs[2]
         if len(boundary) > 0:
-            for p in range(nx):
-                p_start[p] = round(p_start_s[p0 + p] * units_per_s)
-                p_end[p] = round(p_end_s[p0 + p] * units_per_s)
-            n = boundary_pairs(
-                h0, h1, 0, nx, h_start_unit, h_end_unit, p_start, p_end, tolerance, row, human, predicted, value
-            )
-            if n > pairs.shape[1]:
-                pairs = np.empty((9, 2 * n), np.int64)
-                human, predicted, value = pairs[0], pairs[1], pairs[2]
-                boundary_pairs(
-                    h0, h1, 0, nx, h_start_unit, h_end_unit, p_start, p_end, tolerance, row, human, predicted, value
-                )
-            greedy(nx, row, n, predicted, human, ny, value, nothing, False, by_human, pairs[3])
-            for h in range(ny):
-                if by_human[h] >= 0:
-                    boundary[p0 + predicted[by_human[h]]] = h
-                    counts[1, t] += 1
-            if not only_stars(n, human, predicted, by_human, by_predicted):
+            ends = (ny, nx, h_start_unit, h_end_unit, p_start_unit, p_end_unit)
+            n = boundary_pairs(*ends, tolerance, human, predicted, overlap)
+            if n > capacity:
+                capacity = 2 * n
+                human, predicted, overlap, union, keys = rooms(capacity)
+                boundary_pairs(*ends, tolerance, human, predicted, overlap)
+            rows = rows_of(n, predicted, row, union)
+            greedy(rows, row, n, union, human, ny, overlap, False, by_human, keys)
+            counts[1, t] = write_matches(n, human, by_human, human, predicted, p0, p_at, h_at, boundary)
+            if n > rows and not only_stars(n, human, predicted, by_human, taken):
                 boundary_open[t] = 1
         if len(pa) == 0 and len(temporal) == 0 and len(seg) == 0 and len(any_iou) == 0:
             continue
-        for p in range(nx):
-            p_start[p] = round(p_start_s[p0 + p] * 1e6)
-            p_end[p] = round(p_end_s[p0 + p] * 1e6)
-        overlap, union = pairs[2], pairs[3]
-        n = overlapping_pairs(h0, h1, 0, nx, h_start, h_end, p_start, p_end, row, human, predicted, overlap)
-        needed = n + 2 * ny  # snapping can add two hits a human
-        if needed > pairs.shape[1]:
-            pairs = np.empty((9, 2 * needed), np.int64)
-            human, predicted, overlap, union = pairs[0], pairs[1], pairs[2], pairs[3]
-            overlapping_pairs(h0, h1, 0, nx, h_start, h_end, p_start, p_end, row, human, predicted, overlap)
-        for s in range(n):
-            union[s] = union_of(h0 + human[s], predicted[s], h_start, h_end, p_start, p_end, overlap[s])
+        ends = (ny, nx, h_start, h_end, p_start, p_end)
+        n = overlapping_pairs(*ends, row, human, predicted, overlap, union)
+        if n > capacity:
+            capacity = 2 * n
+            human, predicted, overlap, union, keys = rooms(capacity)
+            overlapping_pairs(*ends, row, human, predicted, overlap, union)
+        if len(hit_human) < n + 2 * ny:  # snapping can add two hits a human
+            hit_human, hit_predicted, hit_overlap, hit_union, among = rooms(n + 2 * ny)
         if len(pa) > 0:
-            greedy(ny, row, n, human, predicted, nx, overlap, nothing, later_first, by_predicted, pairs[4])
-            counts[0, t] = humans_of(by_predicted, human, pa[p0:p1])
+            greedy(ny, row, n, human, predicted, nx, overlap, later_first, taken, keys)
+            counts[0, t] = write_matches(n, predicted, taken, human, predicted, p0, p_at, h_at, pa)
         if len(temporal) > 0:
-            counts[2, t] = best_iou_in_order(ny, row, predicted, overlap, union, temporal_limit, temporal[p0:p1])
-        hit_human, hit_predicted, hit_overlap, hit_union = pairs[5], pairs[6], pairs[7], pairs[8]
+            hits = at_least(temporal_limit, n, overlap, union, among)
+            counts[2, t] = best_iou_in_order(hits, among, human, predicted, overlap, union, p0, p_at, h_at, temporal)
+        if len(any_iou) > 0:
+            hits = at_least(any_limit, n, overlap, union, among)
+            for k in range(hits):
+                s = among[k]
+                hit_human[k], hit_predicted[k] = human[s], predicted[s]
+                hit_overlap[k], hit_union[k] = overlap[s], union[s]
+            greedy_by_sorting(ny, hits, hit_human, hit_predicted, nx, hit_overlap, hit_union, False, taken, keys)
+            counts[4, t] = write_matches(hits, hit_predicted, taken, hit_human, hit_predicted, p0, p_at, h_at, any_iou)
         if len(seg) > 0:
             hits = snapped_hits(
-                h0, h1, 0, nx, h_start, h_end, p_start, p_end, seg_limit, row, predicted, overlap, union,
-                hit_human, hit_predicted, hit_overlap, hit_union,
+                *ends, seg_limit, n, human, predicted, overlap, union,
+                hit_human, hit_predicted, hit_overlap, hit_union, among,
             )  # fmt: skip
-            if only_stars(hits, hit_human, hit_predicted, by_human, by_predicted):
-                counts[3, t] = best_of_each_star(
-                    hits, hit_human, hit_predicted, hit_overlap, hit_union, seg[p0:p1], by_human
-                )
+            if only_stars(hits, hit_human, hit_predicted, by_human, taken):
+                best_of_each_star(hits, hit_human, hit_predicted, hit_overlap, hit_union, ny, nx, taken, by_human)
+                counts[3, t] = write_matches(hits, hit_predicted, taken, hit_human, hit_predicted, p0, p_at, h_at, seg)
             else:
                 seg_open[t] = 1
-        if len(any_iou) > 0:
-            hits = at_least(
-                any_limit,
-                ny,
-                row,
-                predicted,
-                overlap,
-                union,
-                by_human,
-                hit_human,
-                hit_predicted,
-                hit_overlap,
-                hit_union,
-            )
-            greedy(
-                ny, by_human, hits, hit_human, hit_predicted, nx, hit_overlap, hit_union, False, by_predicted, pairs[4]
-            )
-            counts[4, t] = humans_of(by_predicted, hit_human, any_iou[p0:p1])

@@ -6,46 +6,83 @@ subset of these pairs: short segments can match without overlapping.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 
 from mabpl.tables import schemas
 from mabpl.tables.schemas import FRAME_RATE
-from mabpl.timelines import MICROSECONDS, Timelines, in_units
+from mabpl.timelines import MICROSECONDS, Integers, Side, Timelines, in_units
+
+if TYPE_CHECKING:
+    import duckdb
 
 _JOIN = """
-select p.timeline, p.position as predicted, h.position as human,
-  least(p."end", h."end") - greatest(p.start, h.start) as overlap_us,
-  overlap_us / ((p."end" - p.start) + (h."end" - h.start) - overlap_us) as iou,
-  p.start_tick - h.start_tick as start_error_ticks,
-  p.end_tick - h.end_tick as end_error_ticks,
-  greatest(least(p.end_tick, h.end_tick) - greatest(p.start_tick, h.start_tick), 0) as covered_ticks
+select (p.number << {bits}) | h.number as pair
 from predicted p join human h on p.clip = h.clip and p.start < h."end" and h.start < p."end"
-order by p.timeline, predicted, human
 """
 
 
 def pairs(timelines: Timelines) -> pl.DataFrame:
     """The `pairs` table of all runs."""
+    human, predicted = timelines.human, timelines.predicted
+    h, p = _overlapping(timelines)
+
+    def ends(per_second: float) -> Iterator[Integers]:
+        for side, rows in ((human, h), (predicted, p)):
+            for seconds in (side.start_s, side.end_s):
+                yield in_units(seconds, per_second)[rows]
+
+    h_start, h_end, p_start, p_end = ends(MICROSECONDS)
+    overlap = np.minimum(h_end, p_end) - np.maximum(h_start, p_start)
+    union = (h_end - h_start) + (p_end - p_start) - overlap
+    h_start, h_end, p_start, p_end = ends(FRAME_RATE)
+    rows = predicted.key[predicted.timeline_of(p)].with_columns(
+        pl.Series("predicted", predicted.position[p]),
+        pl.Series("human", human.position[h]),
+        pl.Series("overlap_us", overlap),
+        pl.Series("iou", overlap / union),
+        pl.Series("start_error_ticks", p_start - h_start),
+        pl.Series("end_error_ticks", p_end - h_end),
+        pl.Series("covered_ticks", np.maximum(np.minimum(p_end, h_end) - np.maximum(p_start, h_start), 0)),
+    )
+    return schemas.PAIRS.conform(rows)
+
+
+def _overlapping(timelines: Timelines) -> tuple[Integers, Integers]:
+    """Human and predicted rows of each overlapping pair, by timeline and the two positions in the file."""
+    human, predicted = _in_file_order(timelines.human), _in_file_order(timelines.predicted)
+    clips = {"human": np.arange(len(timelines.human.offset) - 1), "predicted": timelines.clip}
+    with _connection().cursor() as cursor:
+        for name, side, rows in (("human", timelines.human, human), ("predicted", timelines.predicted, predicted)):
+            table = {
+                "number": np.arange(len(rows)),
+                "clip": clips[name][side.timeline_of(rows)],
+                "start": in_units(side.start_s[rows], MICROSECONDS),
+                "end": in_units(side.end_s[rows], MICROSECONDS),
+            }
+            cursor.register(name, table)
+        bits = len(human).bit_length()
+        found = cursor.sql(_JOIN.format(bits=bits)).fetchnumpy()["pair"]
+    ordered = np.sort(found, kind="stable")  # it consists of a few ascending runs: a merge is all there is to do
+    return human[ordered & ((1 << bits) - 1)], predicted[ordered >> bits]
+
+
+def _in_file_order(side: Side) -> Integers:
+    """The rows that are scored, by timeline and position in the file."""
+    rows = np.flatnonzero(side.scored)
+    timeline, position = side.timeline_of(rows), side.position[rows]
+    if np.all((timeline[1:] != timeline[:-1]) | (position[1:] > position[:-1])):
+        return rows
+    return rows[np.lexsort((position, timeline))]
+
+
+@functools.cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database in memory for all joins of the process; to open one takes as long as a small join."""
     import duckdb
 
-    sides = {}
-    for name, side in (("human", timelines.human), ("predicted", timelines.predicted)):
-        timeline = side.timeline_of()
-        sides[name] = pl.DataFrame(
-            {
-                "timeline": timeline,
-                "clip": timeline if name == "human" else timelines.clip[timeline],
-                "position": side.position,
-                "start": in_units(side.start_s, MICROSECONDS),
-                "end": in_units(side.end_s, MICROSECONDS),
-                "start_tick": in_units(side.start_s, FRAME_RATE),
-                "end_tick": in_units(side.end_s, FRAME_RATE),
-            }
-        ).to_arrow()
-    with duckdb.connect() as connection:
-        for name, table in sides.items():
-            connection.register(name, table)
-        joined = connection.sql(_JOIN).pl()
-    key = timelines.predicted.key[joined["timeline"].to_numpy().astype(np.int64)]
-    return schemas.PAIRS.conform(pl.concat([key, joined.drop("timeline")], how="horizontal"))
+    return duckdb.connect()

@@ -1,13 +1,14 @@
 """Segment tables as sorted integer arrays with offsets: what the kernels read.
 
-The scored segments only (human idle, human flagged and predicted idle ones are dropped first), each timeline in the
-order (start, end, position in the file).
+Each timeline in the order (start, end, position in the file). Human idle, human flagged and predicted idle segments
+stay where they are, to spare the copy, but are not scored: all that reads a timeline leaves them out first.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +28,9 @@ TIMELINE_KEY = ("run", "set", "clip_id")
 class Side:
     """Timelines of one side, one after the other.
 
-    ``key``: one row per timeline. ``offset``: int64, one more than timelines. The arrays have one item per scored
-    segment: ``start_s``, ``end_s`` (float64 seconds), ``position`` (int32, in the file's clip).
+    ``key``: one row per timeline. ``offset``: int64, one more than timelines. The other arrays have one item per
+    segment: ``start_s``, ``end_s`` (float64 seconds), ``position`` (int32, in the file's clip), ``scored``. ``count``:
+    scored segments per timeline.
     """
 
     key: pl.DataFrame
@@ -36,15 +38,26 @@ class Side:
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
     position: npt.NDArray[np.int32]
+    scored: npt.NDArray[np.bool_]
+    count: Integers
 
-    @property
-    def count(self) -> Integers:
-        """Scored segments per timeline."""
-        return np.diff(self.offset)
+    @classmethod
+    def of(
+        cls,
+        key: pl.DataFrame,
+        offset: Integers,
+        start_s: npt.NDArray[np.float64],
+        end_s: npt.NDArray[np.float64],
+        position: npt.NDArray[np.int32],
+        scored: npt.NDArray[np.bool_],
+    ) -> Side:
+        left_out = np.searchsorted(offset, np.flatnonzero(~scored), side="right") - 1
+        count = np.diff(offset) - np.bincount(left_out, minlength=len(offset) - 1)
+        return cls(key, offset, start_s, end_s, position, scored, count)
 
-    def timeline_of(self) -> Integers:
-        """The timeline's index of each segment."""
-        return np.repeat(np.arange(len(self.offset) - 1), self.count)
+    def timeline_of(self, rows: Integers) -> Integers:
+        """The timeline's index of each of the segments ``rows``."""
+        return np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +83,7 @@ def build(
     timelines of clips that are not in ``clips`` are left out.
     """
     clip_keys = clips.select(CLIP_KEY)
-    if not _ascending(clip_keys):
+    if not ascending(clip_keys):
         clip_keys = clip_keys.unique().sort(CLIP_KEY)
     flagged = human["flagged"] if "flagged" in human.columns else None
     human_side = _side(human, CLIP_KEY, clip_keys, flagged)
@@ -88,47 +101,48 @@ def _side(
     frame: pl.DataFrame, key: tuple[str, ...], wanted: pl.DataFrame | None, flagged: pl.Series | None = None
 ) -> Side:
     """The timelines of ``frame`` in key order; with ``wanted``, exactly those (empty where ``frame`` has none)."""
-    first = _stretches(frame, key)
+    first = stretches(frame, key)
     found = frame.select(key)[first]
-    in_order = _ascending(found)
+    in_order = ascending(found)
     if not in_order and found.is_duplicated().any():
-        columns = [*key, "start_s", "end_s", "segment", "is_idle", *([] if flagged is None else ["flagged"])]
-        frame = frame.select(columns).sort(key, maintain_order=True)
+        names = [*key, "start_s", "end_s", "segment", "is_idle", *([] if flagged is None else ["flagged"])]
+        frame = frame.select(names).sort(key, maintain_order=True)
         return _side(frame, key, wanted, None if flagged is None else frame["flagged"])
     offset = np.append(first, frame.height)
-    start, end, position = (frame[name].to_numpy() for name in ("start_s", "end_s", "segment"))
     excluded = frame["is_idle"] if flagged is None else frame["is_idle"] | flagged
-    if excluded.any():
-        kept = np.flatnonzero(~excluded.to_numpy())
-        start, end, position = start.take(kept), end.take(kept), position.take(kept)
-        offset = np.searchsorted(kept, offset)
+    start, end, position = (frame[name].to_numpy() for name in ("start_s", "end_s", "segment"))
+    scored = (~excluded).to_numpy()
     order = _order(offset, start, end, position)
     if order is not None:
-        start, end, position = start.take(order), end.take(order), position.take(order)
-    side = Side(found, offset, start, end, position)
+        start, end, position, scored = start[order], end[order], position[order], scored[order]
+    side = Side.of(found, offset, start, end, position, scored)
     if wanted is None:
         return side if in_order else _placed(side, found.sort(key))
-    target = wanted if _ascending(wanted) else wanted.sort(key)
+    target = wanted if ascending(wanted) else wanted.sort(key)
     return side if in_order and target.equals(found) else _placed(side, target)
 
 
-def _stretches(frame: pl.DataFrame, key: tuple[str, ...]) -> Integers:
+def stretches(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     """The first row of each stretch of rows with equal key."""
     if frame.is_empty():
         return np.zeros(0, np.int64)
     changes = np.ones(frame.height, np.bool_)
     columns = [frame[name] for name in key]
-    changes[1:] = functools.reduce(operator.or_, (_after(c) != _before(c) for c in columns)).to_numpy()
+    changes[1:] = functools.reduce(operator.or_, (_differs(_before(c), _after(c)) for c in columns)).to_numpy()
     return np.flatnonzero(changes)
 
 
-def _ascending(keys: pl.DataFrame) -> bool:
-    """Whether the rows ascend strictly, by the columns from first to last: sorted, and none is there twice."""
-    ascending = pl.Series([False], dtype=pl.Boolean).new_from_index(0, max(keys.height - 1, 0))
+def _differs(a: pl.Series, b: pl.Series) -> pl.Series:
+    return a.ne_missing(b) if a.null_count() or b.null_count() else a != b
+
+
+def ascending(keys: pl.DataFrame) -> bool:
+    """Whether the rows ascend strictly, by the columns from first to last: sorted, no null, and none is there twice."""
+    rising = pl.Series([False], dtype=pl.Boolean).new_from_index(0, max(keys.height - 1, 0))
     for column in reversed(keys.get_columns()):
         before, after = _before(column), _after(column)
-        ascending = (before < after) | ((before == after) & ascending)
-    return bool(ascending.all())
+        rising = (before < after) | ((before == after) & rising)
+    return rising.null_count() == 0 and bool(rising.all())
 
 
 def _before(column: pl.Series) -> pl.Series:
@@ -144,8 +158,7 @@ def _order(
 ) -> Integers | None:
     """The rows with each timeline in the order (start, end, position); None where they are in it already."""
     suspect = start[1:] <= start[:-1]
-    heads = offset[1:-1]
-    suspect[heads[(heads > 0) & (heads < len(start))] - 1] = False
+    suspect[offset[1:-1] - 1] = False
     before = np.flatnonzero(suspect)
     after = before + 1
     tied = start[before] == start[after]
@@ -172,7 +185,8 @@ def _placed(side: Side, wanted: pl.DataFrame) -> Side:
     indexed = side.key.with_row_index("index")
     index = wanted.join(indexed, on=wanted.columns, how="left", maintain_order="left")["index"]
     at = index.cast(pl.Int64).fill_null(-1).to_numpy()
-    counts = np.where(at >= 0, side.count[at], 0) if len(side.count) else np.zeros(len(at), np.int64)
+    lengths = np.append(np.diff(side.offset), 0)  # the last one for timelines that are not there
+    counts = lengths[at]
     rows = _ranges(side.offset[at], counts)
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-    return Side(wanted, offset, side.start_s[rows], side.end_s[rows], side.position[rows])
+    return Side.of(wanted, offset, side.start_s[rows], side.end_s[rows], side.position[rows], side.scored[rows])

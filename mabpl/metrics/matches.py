@@ -35,7 +35,7 @@ MAX_SECONDS = 9e9  # nanoseconds of the time base "seconds" must fit an int64
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """``rank[family]``: for each scored prediction the rank of its human segment in the clip, or -1.
+    """``rank[family]``: for each predicted segment which human one of its clip it matches, from 0, or -1.
 
     ``count[family]``: matches per timeline. ``boundary_open``, ``seg_open``: per timeline, whether pairs compete on
     both sides.
@@ -58,7 +58,7 @@ class Matched:
         found = [np.flatnonzero(self.rank[family] >= 0) for family in families]
         at = np.concatenate([*found, np.zeros(0, np.int64)]).astype(np.int64)
         family = np.repeat(np.arange(len(families)), [len(f) for f in found])
-        timeline = predicted.timeline_of()[at]
+        timeline = predicted.timeline_of(at)
         partner = np.concatenate([at[:0], *(self.rank[f][i] for f, i in zip(families, found, strict=True))])
         order = np.lexsort((predicted.position[at], family, timeline))
         at, family, timeline, partner = at[order], family[order], timeline[order], partner[order]
@@ -127,59 +127,56 @@ def boundary_unit(timelines: Timelines, settings: Settings) -> tuple[float, int]
 
 
 def _optimal_boundary(timelines: Timelines, t: int, unit: float, tolerance: int) -> dict[int, int]:
-    """Prediction rank to human rank of timeline ``t``: most pairs, then least total error, then order."""
-    ends = _ends(timelines, t, unit)
-    _, pairs = _rows(engine.plain_kernels().boundary_pairs, (*ends, tolerance), ends[3])
-    weights = {(h, p): Fraction(2 * tolerance + nearness) for h, p, nearness in pairs}
+    """Predicted to human segment of timeline ``t``, of those scored: most pairs, least total error, then order."""
+    *ends, size = _ends(timelines, t, unit)
+    pairs = _filled(3, size, functools.partial(engine.plain_kernels().boundary_pairs, *ends, tolerance))
+    weights = {(h, p): Fraction(nearness) for h, p, nearness in pairs}
     return {p: h for h, p in matching.best_matching(weights)}
 
 
 def _optimal_seg(timelines: Timelines, t: int, seg_limit: float) -> dict[int, int]:
     kernels = engine.plain_kernels()
-    ends = _ends(timelines, t, MICROSECONDS)
-    row, pairs = _rows(kernels.overlapping_pairs, ends, ends[1])
-    union = [kernels.union_of(h, p, *ends[4:], overlap) for h, p, overlap in pairs]
-    _, predicted, overlaps = (list(column) for column in zip(*pairs, strict=True)) if pairs else ([], [], [])
-    hits = _collected(4, functools.partial(kernels.snapped_hits, *ends, seg_limit, row, predicted, overlaps, union))
-    weights = {(h, p): Fraction(overlap, union) for h, p, overlap, union in hits}
+    *ends, size = _ends(timelines, t, MICROSECONDS)
+    pairs = _filled(4, size, functools.partial(kernels.overlapping_pairs, *ends, [0] * (size + 1)))
+    columns = [list(column) for column in zip(*pairs, strict=True)] or [[], [], [], []]
+    snapped = functools.partial(kernels.snapped_hits, *ends, seg_limit, len(pairs), *columns)
+    hits = _filled(5, len(pairs) + 2 * size, snapped)
+    weights = {(h, p): Fraction(shared, whole) for h, p, shared, whole, _ in hits}
     return {p: h for h, p in matching.best_matching(weights)}
 
 
 def _ends(timelines: Timelines, t: int, unit: float) -> tuple[Any, ...]:
-    """What the plain kernels take of timeline ``t``: the two ranges, then starts and ends of both sides as lists."""
-    h, p = _slices(timelines, t)
+    """What the plain kernels take of timeline ``t``: the numbers of segments, starts and ends; the numbers' sum."""
+    h, p = _scored(timelines.human, int(timelines.clip[t])), _scored(timelines.predicted, t)
     human, predicted = timelines.human, timelines.predicted
     seconds = (human.start_s[h], human.end_s[h], predicted.start_s[p], predicted.end_s[p])
-    return 0, h.stop - h.start, 0, p.stop - p.start, *(in_units(side, unit).tolist() for side in seconds)
+    return len(h), len(p), *(in_units(side, unit).tolist() for side in seconds), len(h) + len(p)
 
 
-def _rows(kernel: Callable[..., int], arguments: tuple[Any, ...], rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The row bounds and the pairs that ``kernel`` finds."""
-    row = [0] * (rows + 1)
-    return row, _collected(3, functools.partial(kernel, *arguments, row))
+def _scored(side: Side, i: int) -> Integers:
+    """The rows of timeline ``i`` that are scored."""
+    first, last = int(side.offset[i]), int(side.offset[i + 1])
+    return first + np.flatnonzero(side.scored[first:last])
 
 
-def _collected(width: int, fill: Callable[..., int]) -> list[tuple[int, ...]]:
+def _filled(width: int, size: int, fill: Callable[..., int]) -> list[tuple[int, ...]]:
     """The rows that ``fill`` writes into ``width`` arrays: it says how many there are, and is called again for all."""
-    count = fill(*([] for _ in range(width)))
-    columns = [[0] * count for _ in range(width)]
-    fill(*columns)
-    return list(zip(*columns, strict=True))
-
-
-def _slices(timelines: Timelines, t: int) -> tuple[slice, slice]:
-    def of(side: Side, i: int) -> slice:
-        return slice(int(side.offset[i]), int(side.offset[i + 1]))
-
-    return of(timelines.human, int(timelines.clip[t])), of(timelines.predicted, t)
+    while True:
+        columns = [[0] * size for _ in range(width)]
+        count = fill(*columns)
+        if count <= size:
+            return list(zip(*(column[:count] for column in columns), strict=True))
+        size = count
 
 
 def _place(matched: Matched, family: str, t: int, chosen: dict[int, int]) -> None:
-    _, p = _slices(matched.timelines, t)
+    human, predicted = matched.timelines.human, matched.timelines.predicted
+    clip = int(matched.timelines.clip[t])
+    h, p = _scored(human, clip) - human.offset[clip], _scored(predicted, t)
     rank = matched.rank[family]
     rank[p] = -1
-    for predicted, human in chosen.items():
-        rank[p.start + predicted] = human
+    for at, partner in chosen.items():
+        rank[p[at]] = h[partner]
     matched.count[family][t] = len(chosen)
 
 
@@ -198,15 +195,12 @@ def _run(
     human, predicted = timelines.human, timelines.predicted
     segments = len(predicted.start_s)
     kernels = engine.kernels_for(segments)
-    rank = {name: np.empty(segments if name in wanted else 0, np.int32) for name in KERNEL_FAMILIES}
+    rank = {name: np.full(segments if name in wanted else 0, -1, np.int32) for name in KERNEL_FAMILIES}
     counts = np.zeros((len(KERNEL_FAMILIES), len(timelines.clip)), np.int64)
     opened = np.zeros((2, len(timelines.clip)), np.int8)
-    seconds = (human.start_s, human.end_s)
-    inputs: list[Any] = [
-        timelines.clip, human.offset, *(in_units(s, MICROSECONDS) for s in seconds),
-        *(in_units(s, unit) for s in seconds), predicted.offset,
-        _read_only(predicted.start_s), _read_only(predicted.end_s),
-    ]  # fmt: skip
+    inputs: list[Any] = [timelines.clip]
+    for side in (human, predicted):
+        inputs += [side.offset, *(_read_only(a) for a in (side.start_s, side.end_s, side.scored))]
     if kernels is engine.plain_kernels():
         inputs = [array.tolist() for array in inputs]
         blocks = [(0, len(timelines.clip))]
@@ -232,7 +226,7 @@ def _run(
     )
 
 
-def _read_only(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Frames give read-only arrays where they need no copy; with all alike, numba compiles the kernel once."""
     view = values.view()
     view.flags.writeable = False

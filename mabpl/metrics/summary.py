@@ -11,7 +11,10 @@ of the set score.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,6 +23,7 @@ from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
 from mabpl.stats import bootstrap
+from mabpl.timelines import ascending, stretches
 
 COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", "credit", "strict_credit")
 SIZES = ("segments_per_clip", "human_segments_per_clip")
@@ -29,19 +33,31 @@ VALUES = (*METRICS, "headline", *SIZES)
 
 def clip_values(counts: pl.DataFrame) -> pl.DataFrame:
     """``counts`` (x, y, and the numerators of the metrics) with each metric of the clip alone, in percent."""
-    defined = pl.col("x") + pl.col("y") > 0
-    return counts.with_columns(
-        pl.when(defined)
-        .then(pl.when(_below(m) > 0).then(100.0 * m.factor * pl.col(m.numerator) / _below(m)).otherwise(
-            pl.when(pl.col(m.numerator).is_not_null()).then(0.0)))
-        .cast(pl.Float64)
-        .alias(m.name)
-        for m in METRICS.values()
-    )  # fmt: skip
+    defined = (counts["x"] + counts["y"]).to_numpy() > 0
+    return counts.with_columns(_clip_value(counts, metric, defined) for metric in METRICS.values())
 
 
-def _below(metric: Metric) -> pl.Expr:
-    return pl.sum_horizontal(*metric.denominator)
+def _clip_value(counts: pl.DataFrame, metric: Metric, defined: np.typing.NDArray[np.bool_]) -> pl.Series:
+    if counts[metric.numerator].null_count() == counts.height:
+        return _nulls(metric.name, counts.height, pl.Float64())
+    above = 100.0 * metric.factor * _floats(counts, metric.numerator)
+    below = _below(counts, metric)
+    values = np.divide(above, below, out=np.where(np.isnan(above), np.nan, 0.0), where=below > 0)
+    values[~defined] = np.nan
+    return pl.Series(metric.name, values, nan_to_null=True)
+
+
+def _below(counts: pl.DataFrame, metric: Metric) -> bootstrap.Floats:
+    return functools.reduce(operator.add, (_floats(counts, name) for name in metric.denominator))
+
+
+def _floats(frame: pl.DataFrame, name: str) -> bootstrap.Floats:
+    """A column as float64, NaN for null."""
+    return frame[name].to_numpy().astype(np.float64, copy=False)
+
+
+def _nulls(name: str, length: int, dtype: pl.DataType) -> pl.Series:
+    return pl.Series(name, [None], dtype=dtype).new_from_index(0, length)
 
 
 def summarise(
@@ -87,41 +103,51 @@ def summarise(
 
 def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up."""
-    ordered = clips.sort([*key, "clip_id"], nulls_last=False, maintain_order=True)
-    groups = ordered.select(pl.struct(key).rle_id().alias("group"))["group"].to_numpy()
-    first = np.flatnonzero(np.diff(groups, prepend=-1)) if len(groups) else np.zeros(0, np.int64)
-    above, below = terms(ordered)
-    columns: list[pl.Series] = [
-        pl.Series("clips", np.bincount(groups, minlength=len(first)).astype(np.int64)),
-        _summed("undefined_clips", (ordered["x"] + ordered["y"]) == 0, first),
+    ordered = _sorted(clips, [*key, "clip_id"])
+    first = stretches(ordered, key)
+    whole = ordered["x"].to_numpy() + ordered["y"].to_numpy()
+    columns = [
+        pl.Series("clips", np.diff(np.append(first, ordered.height))),
+        pl.Series("undefined_clips", _summed((whole == 0).astype(np.int64), first)),
     ]
-    columns += [_summed(name, ordered[name], first) for name in COUNTS]
-    for j, name in enumerate(METRICS):
-        columns.append(pl.Series(f"{name}:above", np.add.reduceat(above[:, j], first) if len(first) else []))
-        columns.append(pl.Series(f"{name}:below", np.add.reduceat(below[:, j], first) if len(first) else []))
+    for name in COUNTS:
+        values, dtype = ordered[name], ordered.schema[name]
+        if values.null_count() == len(values):
+            columns.append(_nulls(name, len(first), dtype))
+        else:
+            columns.append(pl.Series(name, _summed(np.nan_to_num(values.to_numpy()), first)).cast(dtype))
+    for name, metric in METRICS.items():
+        above, below = _term(ordered, metric)
+        columns.append(pl.Series(f"{name}:above", _summed(above, first)))
+        columns.append(pl.Series(f"{name}:below", _summed(below, first)))
     return ordered.select(key)[first].with_columns(columns)
 
 
-def _summed(name: str, values: pl.Series, first: np.typing.NDArray[np.int64]) -> pl.Series:
-    dtype = pl.Float64 if values.dtype.is_float() else pl.Int64
-    if values.null_count() == len(values):
-        return pl.Series(name, [None] * len(first), dtype=dtype)
-    return pl.Series(name, np.add.reduceat(values.cast(dtype).fill_null(0).to_numpy(), first), dtype=dtype)
+def _sorted(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    return frame if ascending(frame.select(key)) else frame.sort(key, maintain_order=True)
+
+
+def _summed(values: np.typing.NDArray[Any], first: np.typing.NDArray[np.int64]) -> np.typing.NDArray[Any]:
+    """Sums of the stretches that begin at ``first``."""
+    return np.add.reduceat(values, first) if len(first) else values[:0]
 
 
 def terms(clips: pl.DataFrame) -> tuple[bootstrap.Floats, bootstrap.Floats]:
     """Numerator and denominator of each metric for each clip: float64 (clips, metrics)."""
-    above = np.zeros((clips.height, len(METRICS)))
-    below = np.zeros((clips.height, len(METRICS)))
-    for j, metric in enumerate(METRICS.values()):
-        if metric.pooled:
-            known = clips[metric.numerator].is_not_null()
-            above[:, j] = 100.0 * metric.factor * clips[metric.numerator].fill_null(0).cast(pl.Float64).to_numpy()
-            below[:, j] = sum(clips[name].to_numpy() for name in metric.denominator) * known.to_numpy()
-        else:
-            below[:, j] = clips[metric.name].is_not_null().to_numpy()
-            above[:, j] = clips[metric.name].fill_null(0.0).to_numpy()
-    return above, below
+    both = [_term(clips, metric) for metric in METRICS.values()]
+    return np.column_stack([above for above, _ in both]), np.column_stack([below for _, below in both])
+
+
+def _term(clips: pl.DataFrame, metric: Metric) -> tuple[bootstrap.Floats, bootstrap.Floats]:
+    """Numerator and denominator of a metric for each clip; 0 and 0 where it has none."""
+    counted = metric.numerator if metric.pooled else metric.name
+    if clips[counted].null_count() == clips.height:
+        return np.zeros(clips.height), np.zeros(clips.height)
+    above = _floats(clips, counted)
+    known = ~np.isnan(above)
+    if not metric.pooled:
+        return np.where(known, above, 0.0), known.astype(np.float64)
+    return 100.0 * metric.factor * np.where(known, above, 0.0), _below(clips, metric) * known
 
 
 def finish(sums: pl.DataFrame) -> pl.DataFrame:
@@ -152,22 +178,23 @@ def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    frame = sets.with_columns(pl.lit(0).alias("_")).sort([*key, "set"], maintain_order=True)
-    scored = pl.when(pl.col("x") + pl.col("y") > 0).then(pl.col("clips")).otherwise(0)
-    weights = {name: pl.col("clips") if name in SIZES else scored for name in VALUES}
-    counts = [c for c in ("clips", "undefined_clips", *COUNTS) if c in frame.columns]
-    combined = frame.group_by([*key, "_"], maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("sets"),
-        *(pl.when(pl.col(c).null_count() == 0).then(pl.col(c).sum()).alias(c) for c in counts),
-        *(
-            pl.when((pl.col(name).is_null() & (weight > 0)).sum() == 0)
-            .then((pl.col(name) * weight).sum() / pl.when(weight.sum() > 0).then(weight.sum()))
-            .alias(name)
-            for name, weight in weights.items()
-            if name in frame.columns and name != "headline"
-        ),
-    )
-    return combined.drop("_").with_columns(headline())
+    ordered = _sorted(sets, [*key, "set"])
+    first = stretches(ordered, key) if key else np.zeros(min(sets.height, 1), np.int64)
+    clips = ordered["clips"].to_numpy()
+    defined = np.where(ordered["x"].to_numpy() + ordered["y"].to_numpy() > 0, clips, 0)
+    columns = [pl.Series("sets", np.diff(np.append(first, ordered.height)))]
+    for name in [c for c in ("clips", "undefined_clips", *COUNTS) if c in ordered.columns]:
+        values, dtype = _floats(ordered, name), ordered.schema[name]
+        columns.append(pl.Series(name, _summed(values, first), nan_to_null=True).cast(dtype))
+    for name in VALUES:
+        if name in ordered.columns and name != "headline":
+            weight = clips if name in SIZES else defined
+            above = _summed(np.where(weight > 0, _floats(ordered, name) * weight, 0.0), first)
+            below = _summed(weight, first)
+            mean = np.divide(above, below, out=np.full(len(first), np.nan), where=below > 0)
+            columns.append(pl.Series(name, mean, nan_to_null=True))
+    keys = ordered.select(key)[first].get_columns() if key else []
+    return pl.DataFrame([*keys, *columns]).with_columns(headline())
 
 
 def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
