@@ -7,6 +7,7 @@ of ours, file by file and to the letter; the layout of the labels in the user me
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import json
 import os
@@ -43,7 +44,7 @@ class Prompt:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prompts:
     """The prompt files in force, by file name."""
 
@@ -52,7 +53,7 @@ class Prompts:
     def __getitem__(self, name: str) -> str:
         return self.files[name].text
 
-    @property
+    @functools.cached_property
     def joint_layout(self) -> Literal["placeholders", "appended"]:
         """How the joint rubric gets its labels.
 

@@ -7,11 +7,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def fingerprint(value: Any) -> str:
     """BLAKE2b-128 (32 hex digits) of the canonical JSON of ``value``: keys sorted, no spaces, UTF-8, no NaN."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(_CANONICAL.encode(value).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
