@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 import polars as pl
 
-from mabpl.benchmarks.micro_annotation import results
+from mabpl.benchmarks.micro_annotation import results, verdict_lists
 from mabpl.benchmarks.micro_annotation.reading import Source
 from mabpl.benchmarks.micro_annotation.rows import INPUT_ROWS
 from mabpl.errors import unknown_name
@@ -20,7 +20,18 @@ from mabpl.report.tables import Show, render
 from mabpl.settings import Settings
 from mabpl.tables.files import to_json
 from mabpl.tables.folder import MANIFEST, PARTITIONED
-from mabpl.tables.schemas import CLIP_SCORES, FLIP_AUDIT, SCHEMA_VERSION, SET_SCORES, TABLES, Column, Table
+from mabpl.tables.schemas import (
+    CLIP_SCORES,
+    FLIP_AUDIT,
+    PAIRS,
+    REQUESTS,
+    SCHEMA_VERSION,
+    SET_SCORES,
+    TABLES,
+    VERDICTS,
+    Column,
+    Table,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -60,7 +71,18 @@ _ELSEWHERE = {
     "flip_audit": "On the command line: `mabpl score --json`.",
     "problems": "On the command line: `mabpl validate --json`.",
 }
-_TYPES: dict[Any, Any] = {pl.String: str, pl.Int64: int, pl.Int32: int, pl.Float64: float, pl.Boolean: bool}
+_JUDGE: list[tuple[str, Any]] = [
+    ("kind", str),
+    ("judge", str),
+    ("route", str),
+    ("judge_seeds", list[int]),
+    (
+        "body",
+        Annotated[dict[str, Any] | None, msgspec.Meta(description="The request's fields, but model and messages.")],
+    ),
+]
+_LISTS: dict[Any, Any] = {pl.List(pl.Int64): list[int], pl.List(pl.String): list[str]}
+_TYPES: dict[Any, Any] = _LISTS | {pl.String: str, pl.Int64: int, pl.Int32: int, pl.Float64: float, pl.Boolean: bool}
 
 
 def pages() -> dict[str, str]:
@@ -101,18 +123,20 @@ def _document(name: str) -> type[msgspec.Struct]:
     summary: tuple[str, ...] = (*results.JOINT_METRICS, "t", "j", "x", "y", "clips")
     per_clip: tuple[str, ...] = results.JOINT_COUNTS
     flips: list[tuple[str, Any]] = []
+    kind = "joint"
     if name == "scores":
         summary = (*results.SCORE_METRICS, "headline", *results.SIZES)
-        per_clip = (*results.SCORE_COUNTS, *results.SCORE_METRICS)
+        per_clip = (*results.SCORE_COUNTS, "judge_seeds", *results.SCORE_METRICS)
+        kind = "pa"
         flips = [("flip_audit", list[_struct("Flip", FLIP_AUDIT.columns[2:])])]  # type: ignore[misc]
     options = [
-        (option, Annotated[kind, msgspec.Meta(description=meaning)])
-        for (option, _, meaning), kind in zip(Settings.described(), get_type_hints(Settings).values(), strict=True)
+        (option, Annotated[hint, msgspec.Meta(description=meaning)])
+        for (option, _, meaning), hint in zip(Settings.described(), get_type_hints(Settings).values(), strict=True)
     ]
     provenance = [
         ("mabpl", Annotated[str, msgspec.Meta(description="The version that made the result.")]),
-        ("judge", None),
-        ("prompts", dict[str, str]),
+        ("judge", msgspec.defstruct("Judge", _JUDGE) | None),
+        ("prompts", Annotated[dict[str, Any], msgspec.Meta(description="Source and SHA-256 of each prompt file.")]),
         ("inputs", list[msgspec.defstruct("Input", list(get_type_hints(Source).items()))]),  # type: ignore[misc]
         ("digest", Annotated[str, msgspec.Meta(description="SHA-256 (hex) of the rest of this document.")]),
     ]
@@ -122,7 +146,7 @@ def _document(name: str) -> type[msgspec.Struct]:
             ("summary", _struct("Summary", _named(SET_SCORES, summary))),
             ("per_clip", dict[str, _struct("Clip", _named(CLIP_SCORES, per_clip))]),  # type: ignore[misc]
             *flips,
-            ("verdicts", list[dict[str, Any]]),
+            ("verdicts", list[_verdict(kind)]),  # type: ignore[misc]
             ("unscored_clips", list[str]),
             ("partial", Annotated[bool, msgspec.Meta(description="Not every clip of the set was scored.")]),
             ("set", str),
@@ -131,6 +155,16 @@ def _document(name: str) -> type[msgspec.Struct]:
             ("provenance", msgspec.defstruct("Provenance", provenance)),
         ],
     )
+
+
+def _verdict(kind: str) -> type[msgspec.Struct]:
+    """What a judge saw of a pair and what it answered."""
+    assigned = [("assigned", Annotated[bool, msgspec.Meta(description="The pair is of the PA assignment.")])]
+    answer = _struct("Answer", _named(VERDICTS, verdict_lists.ANSWERS[kind]))
+    fields = [(column.name, _annotated(column)) for column in _named(PAIRS, ("clip_id", "predicted", "human"))]
+    fields += assigned if kind == "pa" else []
+    fields += [(column.name, _annotated(column)) for column in _named(REQUESTS, ("request", *verdict_lists.ASKED))]
+    return msgspec.defstruct("Verdict", [*fields, ("answers", list[answer])])  # type: ignore[valid-type]
 
 
 def _named(table: Table, names: Iterable[str]) -> list[Column]:

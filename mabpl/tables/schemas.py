@@ -251,7 +251,7 @@ CLIP_SCORES = Table(
         Column(
             "judge_seeds",
             pl.List(pl.Int64),
-            "PA-F1: the judge seeds that have every verdict of the clip",
+            "judge seeds with every verdict of the clip",
             nullable=True,
         ),
         *CLIP_METRICS,

@@ -11,8 +11,8 @@ from mabpl.judges.types import fingerprint
 from mabpl.tables import schemas
 
 _PAIR = ["clip_id", "predicted", "human"]
-_ASKED = ["predicted_label", "primary", "also", "instruction", "prompt_hash", "altered", "risky"]
-_ANSWERS = {
+ASKED = ["predicted_label", "primary", "also", "instruction", "prompt_hash", "altered", "risky"]
+ANSWERS = {
     "pa": ["judge_seed", "status", "score", "equivalent", "reply"],
     "joint": ["judge_seed", "status", "accepted", "reply"],
 }
@@ -27,12 +27,12 @@ def listed(scores: Scores, run: str, set_name: str, kind: str) -> list[dict[str,
     if kind == "pa":
         assigned = scores.matches.filter(metric="pa", run=run, set=set_name).select(*_PAIR, assigned=pl.lit(True))
         asked = asked.join(assigned, on=_PAIR, how="left").with_columns(pl.col("assigned").fill_null(False))
-    seen = asked.join(scores.requests.filter(kind=kind).select("request", *_ASKED), on="request", how="left")
+    seen = asked.join(scores.requests.filter(kind=kind).select("request", *ASKED), on="request", how="left")
     answers = (
         scores.verdicts.filter(kind=kind)
         .sort("request", "judge_seed", "key")
         .group_by("request", maintain_order=True)
-        .agg(pl.struct(_ANSWERS[kind]).alias("answers"))
+        .agg(pl.struct(ANSWERS[kind]).alias("answers"))
     )
     entries = seen.join(answers, on="request", how="left").sort(_PAIR).to_dicts()
     return [{**entry, "answers": entry["answers"] or []} for entry in entries]
@@ -49,7 +49,7 @@ def tables(document: dict[str, Any], kind: str) -> tuple[pl.DataFrame, pl.DataFr
     asked = pl.DataFrame([{name: e[name] for name in pair_schema} for e in entries], schema=pair_schema)
     distinct = {entry["request"]: entry for entry in entries}
     requests = pl.DataFrame(
-        [{"request": name, "kind": kind, **{c: e[c] for c in _ASKED}} for name, e in sorted(distinct.items())],
+        [{"request": name, "kind": kind, **{c: e[c] for c in ASKED}} for name, e in sorted(distinct.items())],
         schema=schemas.REQUESTS.schema,
     )
     answers = [
@@ -61,7 +61,7 @@ def tables(document: dict[str, Any], kind: str) -> tuple[pl.DataFrame, pl.DataFr
             "route": judge["route"],
             "reasoning": "",
             "parser": 0,
-            **{column: answer[column] for column in _ANSWERS[kind]},
+            **{column: answer[column] for column in ANSWERS[kind]},
         }
         for name, entry in sorted(distinct.items())
         for answer in entry["answers"]
