@@ -58,7 +58,10 @@ def test_the_index_leads_to_every_page_and_names_every_option() -> None:
     assert all(f"| {name} " in index for name in Settings.names())
 
 
-def test_the_command_prints_a_page_or_the_list_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_page_or_the_list_of_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     assert run(["schema"]) == 0
     listed = capsys.readouterr().out
     assert all(f"\n{name} " in listed for name in [*INPUT_ROWS, "scores", "joint", *TABLES])
