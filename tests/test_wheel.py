@@ -62,7 +62,7 @@ def test_the_installed_wheel_scores_the_sample_away_from_the_repository(installe
     assert Path(where.strip()) == installed / "mabpl" / "__init__.py"
     shown = python("-m", "mabpl", "demo", "sample", path=installed, cwd=tmp_path)
     assert "validate: no errors" in shown
-    assert "Boundary F1" in shown
+    assert "careful-large" in shown
     assert (tmp_path / "sample" / "models.csv").is_file()
     shown = python("-m", "mabpl", "prompts", "show", "--predicted", "a", "--primary", "b", path=installed, cwd=tmp_path)
     assert "PREDICTED: a\nPRIMARY: b\n" in shown

@@ -74,7 +74,8 @@ def summarise(
     ``clips``: rows of `clip_scores` (``Scores.clips``). ``by``: further columns to slice by (operator, session, ...).
     Run and set stay in the key; ``combine`` puts the sets together, weighted by their numbers of clips (column ``sets``
     says how many); ``fold_seeds`` takes the mean over the runs of a configuration and adds ``<metric>_sd`` and
-    ``runs``. ``ci``: level of a clip-bootstrap interval, e.g. 0.95: adds ``<metric>_low`` and ``<metric>_high``.
+    ``runs``. ``ci``: level of a clip-bootstrap interval, e.g. 0.95: adds ``<metric>_low`` and ``<metric>_high``,
+    null where there is but one clip to draw.
 
     Raises :class:`UsageError` for columns that ``clips`` does not have.
     """
@@ -98,6 +99,13 @@ def summarise(
             _intervals(clips, by, who, combine, ci, replicates), on=group, how="left", nulls_equal=True,
             maintain_order="left",
         )  # fmt: skip
+        units = units.with_columns(
+            pl.when((pl.col("clips") > 1) & pl.col(name).is_not_null())
+            .then(pl.col(f"{name}_{side}"))
+            .alias(f"{name}_{side}")
+            for name in (*METRICS, "headline")
+            for side in ("low", "high")
+        )
     return _ordered(units, group)
 
 
@@ -230,14 +238,16 @@ def _intervals(
         clips.group_by([*by, "set"]), key=lambda item: tuple((v is not None, str(v)) for v in item[0])
     ):
         slice_key = values[:-1] if combine else values
-        draws.setdefault(slice_key, []).append(_replicates(stratum, replicates))
+        strata = draws.setdefault(slice_key, [])
+        strata.append(_replicates(stratum, replicates, len(strata)))
     rows = []
     for slice_key, strata in draws.items():
         per_run = {}
         for run in {name for _, of_run in strata for name in of_run}:
             parts = [(n, of_run[run]) for n, of_run in strata if run in of_run]
-            weighted = np.sum([n * values for n, values in parts], axis=0)
-            per_run[run] = weighted / sum(n for n, _ in parts)
+            drawn = np.stack([drawn for _, drawn in parts])
+            weights = np.array([n for n, _ in parts], dtype=np.float64)[:, None, None] * ~np.isnan(drawn)
+            per_run[run] = bootstrap.divided((np.nan_to_num(drawn) * weights).sum(axis=0), weights.sum(axis=0))
         for owner in sorted({w for w, _ in runs}):
             mine = [per_run[run] for w, run in runs if w == owner and run in per_run]
             if not mine:
@@ -253,7 +263,7 @@ def _intervals(
     return pl.DataFrame(rows, schema={**key_schema, **bounds})
 
 
-def _replicates(stratum: pl.DataFrame, replicates: int) -> tuple[int, dict[str, bootstrap.Floats]]:
+def _replicates(stratum: pl.DataFrame, replicates: int, number: int) -> tuple[int, dict[str, bootstrap.Floats]]:
     """Bootstrap values of one stratum: its number of clips, and per run float64 (replicates, metrics and headline)."""
     ids = stratum["clip_id"].unique().sort()
     clip = stratum["clip_id"].replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64).to_numpy()
@@ -265,7 +275,7 @@ def _replicates(stratum: pl.DataFrame, replicates: int) -> tuple[int, dict[str, 
     dense_below = np.zeros((len(ids), len(names), width))
     dense_above[clip, run] = above
     dense_below[clip, run] = below
-    weights = bootstrap.clip_weights(len(ids), replicates)
+    weights = bootstrap.clip_weights(len(ids), replicates, stratum=number)
     flat = (len(ids), len(names) * width)
     values = bootstrap.ratio_of_sums(weights, dense_above.reshape(flat), dense_below.reshape(flat))
     values = values.reshape(replicates, len(names), width)

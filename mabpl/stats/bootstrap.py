@@ -16,9 +16,12 @@ REPLICATES = 2_000
 SEED = 20_261_031
 
 
-def clip_weights(clips: int, replicates: int = REPLICATES, seed: int = SEED) -> Floats:
-    """How often each clip is drawn: float64 (replicates, clips); each row sums to ``clips``. Seeded."""
-    draws = np.random.default_rng([seed, clips]).integers(0, clips, size=(replicates, clips))
+def clip_weights(clips: int, replicates: int = REPLICATES, seed: int = SEED, stratum: int = 0) -> Floats:
+    """How often each clip is drawn: float64 (replicates, clips); each row sums to ``clips``. Seeded.
+
+    ``stratum``: sets that are combined are drawn independently, each with a number of its own.
+    """
+    draws = np.random.default_rng([seed, clips, stratum]).integers(0, clips, size=(replicates, clips))
     cells = draws + np.arange(replicates)[:, None] * clips
     return np.bincount(cells.ravel(), minlength=replicates * clips).reshape(replicates, clips).astype(np.float64)
 
@@ -28,8 +31,12 @@ def ratio_of_sums(weights: Floats, numerator: Floats, denominator: Floats) -> Fl
 
     Float64 (replicates, columns); NaN where a draw holds nothing to divide by.
     """
-    below = weights @ denominator
-    ratio: Floats = np.divide(weights @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0)
+    return divided(weights @ numerator, weights @ denominator)
+
+
+def divided(numerator: Floats, denominator: Floats) -> Floats:
+    """Elementwise; NaN where the denominator is 0."""
+    ratio: Floats = np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator > 0)
     return ratio
 
 
