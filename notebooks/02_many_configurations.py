@@ -102,7 +102,7 @@ per_clip = (
     .sort("set", "clip_id")
 )
 sizes = per_clip.group_by("set", maintain_order=True).len()["len"]
-weights = np.hstack([bootstrap.clip_weights(size) for size in sizes])
+weights = np.hstack([bootstrap.clip_weights(size, stratum=i) for i, size in enumerate(sizes)])
 draws = {name: weights @ per_clip[name].to_numpy() / per_clip.height for name in board["configuration"].unique().sort()}
 
 # The same draws as the leaderboard's own: its intervals come out again.
