@@ -168,13 +168,13 @@ def _order(
         return None
     order = np.arange(len(start))
     counts = offset[faulty + 1] - offset[faulty]
-    rows = order[_ranges(offset[faulty], counts)]
+    rows = order[ranges(offset[faulty], counts)]
     timeline = np.repeat(faulty, counts)
     order[rows] = rows[np.lexsort((position[rows], end[rows], start[rows], timeline))]
     return order
 
 
-def _ranges(first: Integers, counts: Integers) -> Integers:
+def ranges(first: Integers, counts: Integers) -> Integers:
     """``first[0], first[0] + 1, ...``: ``counts[i]`` numbers from ``first[i]`` on, one range after another."""
     ends = np.cumsum(counts)
     return np.repeat(first - (ends - counts), counts) + np.arange(int(ends[-1]) if len(ends) else 0)
@@ -187,6 +187,6 @@ def _placed(side: Side, wanted: pl.DataFrame) -> Side:
     at = index.cast(pl.Int64).fill_null(-1).to_numpy()
     lengths = np.append(np.diff(side.offset), 0)  # the last one for timelines that are not there
     counts = lengths[at]
-    rows = _ranges(side.offset[at], counts)
+    rows = ranges(side.offset[at], counts)
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
     return Side.of(wanted, offset, side.start_s[rows], side.end_s[rows], side.position[rows], side.scored[rows])

@@ -18,7 +18,7 @@ from mabpl.errors import UsageError
 from mabpl.settings import Settings
 from mabpl.tables import schemas
 from mabpl.tables.schemas import FRAME_RATE
-from mabpl.timelines import MICROSECONDS, Integers, Side, Timelines, in_units
+from mabpl.timelines import MICROSECONDS, Integers, Side, Timelines, in_units, ranges
 
 FAMILIES = ("pa", "boundary", "temporal", "seg")
 """The matchings of `matches.metric`; each is one-to-one inside a clip."""
@@ -55,16 +55,21 @@ class Matched:
         """The `matches` table."""
         predicted, human = self.timelines.predicted, self.timelines.human
         families = sorted(self.rank)
-        found = [np.flatnonzero(self.rank[family] >= 0) for family in families]
-        at = np.concatenate([*found, np.zeros(0, np.int64)]).astype(np.int64)
-        family = np.repeat(np.arange(len(families)), [len(f) for f in found])
-        timeline = predicted.timeline_of(at)
-        partner = np.concatenate([at[:0], *(self.rank[f][i] for f, i in zip(families, found, strict=True))])
-        order = np.lexsort((predicted.position[at], family, timeline))
-        at, family, timeline, partner = at[order], family[order], timeline[order], partner[order]
+        counts = np.column_stack([self.count[family] for family in families])
+        starts = np.cumsum(counts).reshape(counts.shape) - counts
+        at, partner = np.empty((2, counts.sum()), np.int64)
+        for i, family in enumerate(families):
+            target = ranges(starts[:, i], counts[:, i])
+            at[target] = np.flatnonzero(self.rank[family] >= 0)
+            partner[target] = self.rank[family][at[target]]
+        timeline, metric = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), len(families))
+        position = predicted.position[at]
+        if not np.all((np.diff(timeline) > 0) | (np.diff(metric) > 0) | (np.diff(position) > 0)):
+            order = np.lexsort((position, metric, timeline))  # where the files are not in the order of time
+            at, partner, position = at[order], partner[order], position[order]
         rows = predicted.key[timeline].with_columns(
-            pl.Series("metric", families, dtype=pl.String).gather(family),
-            pl.Series("predicted", predicted.position[at], dtype=pl.Int32),
+            pl.Series("metric", families, dtype=pl.String).gather(metric),
+            pl.Series("predicted", position, dtype=pl.Int32),
             pl.Series("human", human.position[human.offset[self.timelines.clip[timeline]] + partner], dtype=pl.Int32),
         )
         return schemas.MATCHES.conform(rows)

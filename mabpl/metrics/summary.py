@@ -23,6 +23,7 @@ from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
 from mabpl.stats import bootstrap
+from mabpl.tables.schemas import SET_SCORES
 from mabpl.timelines import ascending, stretches
 
 COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", "credit", "strict_credit")
@@ -118,17 +119,27 @@ def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
         pl.Series("clips", np.diff(np.append(first, ordered.height))),
         pl.Series("undefined_clips", _summed((whole == 0).astype(np.int64), first)),
     ]
-    for name in COUNTS:
-        values, dtype = ordered[name], ordered.schema[name]
-        if values.null_count() == len(values):
-            columns.append(_nulls(name, len(first), dtype))
-        else:
-            columns.append(pl.Series(name, _summed(np.nan_to_num(values.to_numpy()), first)).cast(dtype))
+    columns += [_sum_column(ordered[name], first) for name in COUNTS]
     for name, metric in METRICS.items():
         above, below = _term(ordered, metric)
         columns.append(pl.Series(f"{name}:above", _summed(above, first)))
         columns.append(pl.Series(f"{name}:below", _summed(below, first)))
     return ordered.select(key)[first].with_columns(columns)
+
+
+def add_sums(parts: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
+    """The :func:`unit_sums` of all clips, from those of ``parts`` of them."""
+    ordered = pl.concat(parts).sort(key, maintain_order=True)
+    first = stretches(ordered, key)
+    columns = [_sum_column(ordered[name], first) for name in ordered.columns if name not in key]
+    return ordered.select(key)[first].with_columns(columns)
+
+
+def _sum_column(values: pl.Series, first: np.typing.NDArray[np.int64]) -> pl.Series:
+    """Sums of the stretches that begin at ``first``, nulls left out; null where all of ``values`` is."""
+    if values.null_count() == len(values):
+        return _nulls(values.name, len(first), values.dtype)
+    return pl.Series(values.name, _summed(np.nan_to_num(values.to_numpy()), first)).cast(values.dtype)
 
 
 def _sorted(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:
@@ -183,6 +194,14 @@ def headline() -> pl.Expr:
 def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
     """`set_scores` rows put together per ``key``: values weighted by ``clips``, counts summed; ``sets``: how many."""
     return _combined(sets, list(key))
+
+
+def with_all_sets(sets: pl.DataFrame) -> pl.DataFrame:
+    """The table `set_scores`: rows of ``sets`` (run, set), and a row with set null for each run that has all sets."""
+    combined = _combined(sets, ["run"])
+    whole = combined.filter((pl.col("sets") == sets["set"].n_unique()) & (pl.col("sets") > 1))
+    rows = pl.concat([sets, whole.with_columns(pl.lit(None, pl.String).alias("set"))], how="diagonal")
+    return SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
 
 
 def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:

@@ -111,12 +111,7 @@ class Scores:
     @functools.cached_property
     def sets(self) -> pl.DataFrame:
         """`set_scores`: per run and set, and over all sets (set is null) for runs that were scored on each of them."""
-        scores = self.table("clip_scores")
-        per_set = summary.summarise(scores)
-        combined = summary.combine_sets(per_set, ["run"])
-        whole = combined.filter((pl.col("sets") == per_set["set"].n_unique()) & (pl.col("sets") > 1))
-        rows = pl.concat([per_set, whole.with_columns(pl.lit(None, pl.String).alias("set"))], how="diagonal")
-        return schemas.SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
+        return summary.with_all_sets(summary.summarise(self.table("clip_scores")))
 
     def summarise(self, by: Iterable[str] = (), **options: Any) -> pl.DataFrame:
         """:func:`mabpl.summarise` of this result's clips."""
@@ -224,23 +219,25 @@ def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settin
         every = lines.predicted.key.select("run", "set").unique().join(clips, on="set")
         lines = timelines.build(clips, human, every, predicted)
 
-    def runs() -> pl.DataFrame:
-        names = lines.predicted.key.select("run", "set").unique().sort("run", "set")
-        seed = pl.col("run").str.extract(r"_seed(\d+)$")
-        return schemas.RUNS.conform(
-            names.with_columns(
-                configuration=pl.col("run").str.replace(r"_seed\d+$", ""),
-                generation_seed=seed.cast(pl.Int64, strict=False),
-                path=pl.col("run"),
-            )
-        )
-
     tables: dict[str, Tabular] = {
         "clips": schemas.CLIPS.conform(clips),
-        "runs": runs,
+        "runs": lambda: runs_table(lines.predicted.key),
         "segments": lambda: pl.concat([_whole(human), _whole(predicted)]),
     }
     return _scores(lines, settings, tables, threads, partial=bool(missing))
+
+
+def runs_table(timelines: pl.DataFrame) -> pl.DataFrame:
+    """The `runs` table of the runs and sets of ``timelines``, where no files are known."""
+    names = timelines.select("run", "set").unique().sort("run", "set")
+    seed = pl.col("run").str.extract(r"_seed(\d+)$")
+    return schemas.RUNS.conform(
+        names.with_columns(
+            configuration=pl.col("run").str.replace(r"_seed\d+$", ""),
+            generation_seed=seed.cast(pl.Int64, strict=False),
+            path=pl.col("run"),
+        )
+    )
 
 
 def _whole(segments: pl.DataFrame) -> pl.DataFrame:
@@ -306,7 +303,7 @@ def clip_scores(matched: matches.Matched) -> pl.DataFrame:
     return schemas.CLIP_SCORES.conform(summary.clip_values(counts))
 
 
-_COLUMNS = ("set", "clip_id", "segment", "start_s", "end_s", "is_idle")
+SEGMENT_COLUMNS = ("set", "clip_id", "segment", "start_s", "end_s", "is_idle")
 
 
 def _is_table(source: object) -> bool:
@@ -322,11 +319,11 @@ def _segments(source: Any) -> pl.DataFrame:
     else:
         try:
             schema = pl.read_parquet_schema(source)
-            wanted = [c for c in ("run", *_COLUMNS, "flagged") if c in schema]
+            wanted = [c for c in ("run", *SEGMENT_COLUMNS, "flagged") if c in schema]
             frame = pl.read_parquet(source, columns=wanted)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
-    lacking = [c for c in _COLUMNS if c not in frame.columns]
+    lacking = [c for c in SEGMENT_COLUMNS if c not in frame.columns]
     if lacking:
         raise UsageError(f"a segments table lacks {', '.join(lacking)}", f"it has: {', '.join(frame.columns)}")
     return frame
