@@ -21,7 +21,7 @@ from mabpl.report.results import leaderboard
 from mabpl.tables.schemas import SEGMENTS
 
 RUNS = ["careful-large_seed1", "small-coarse_seed1"]
-HOSTILE = '<img src="https://example.org/x" onerror=alert(1)>\' \\ datum.x'
+HOSTILE = '<img src="https://x.y/x" onerror=alert(1)>\' \\ datum.x'
 
 
 @pytest.fixture(scope="module")
