@@ -61,7 +61,7 @@ def tables_of(human: list[Piece], predicted: list[Piece]) -> tuple[pl.DataFrame,
     matches += [("other", "some_set", "clip-1", "boundary", 0, 0), ("mine", "some_set", "clip-2", "boundary", 0, 0)]
     return (
         pl.DataFrame(rows, schema=schemas.SEGMENTS.schema),
-        pl.DataFrame(matches, schema=schemas.MATCHES.schema, orient="row"),
+        schemas.MATCHES.conform(pl.DataFrame(matches, schema=list(schemas.MATCHES.schema)[:6], orient="row")),
     )
 
 
