@@ -130,8 +130,8 @@ def _sweep(ny, nx, h_start, h_end, p_start, p_end, row, human, predicted, overla
         if n + n_open_predicted + n_open_humans > capacity:
             capacity = 2 * capacity + n_open_predicted + n_open_humans
             larger_human, larger_predicted = room(capacity), room(capacity)
-            larger_human[:n] = met_human[:n]
-            larger_predicted[:n] = met_predicted[:n]
+            for s in range(n):  # a loop, because numba takes seconds to compile the assignment of a slice
+                larger_human[s], larger_predicted[s] = met_human[s], met_predicted[s]
             met_human, met_predicted = larger_human, larger_predicted
         kept = 0
         if j == nx or (i < ny and h_start[i] <= p_start[j]):

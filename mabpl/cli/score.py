@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from mabpl.cli.judges import judge_options, judge_with, judging, tell_plan
 from mabpl.settings import Settings
 
 if TYPE_CHECKING:
-    from mabpl.benchmarks.micro_annotation.inputs import Inputs
+    from mabpl.benchmarks.micro_annotation.inputs import Inputs, Request
     from mabpl.benchmarks.micro_annotation.scoring import Scores
     from mabpl.report.tables import Format
 
@@ -57,7 +58,7 @@ def command(
     if _is_parquet(request):
         if judging(judge, where, ("pa",)) is not None:
             raise UsageError("segments in parquet are scored without a judge", "give --no-judge")
-        return _out_of_core(request, settings, output, quiet)
+        return _out_of_core(request, settings, output, wanted, quiet)
     single = len(request.predictions) == 1 and Path(request.predictions[0]).is_file()
     chosen = judging(judge, where, ("pa",) if single else ("pa", "joint"))
     gathered = inputs.gather(request, settings)
@@ -79,7 +80,7 @@ def command(
         common.note(f"tables: {output['tables']}", quiet)
     if chosen is not None and judged.interrupted:
         return common.INTERRUPTED
-    failures = gates.failures(scores, wanted)
+    failures = gates.failures(scores.sets, wanted)
     for failure in failures:
         common.note(failure)
     if failures:
@@ -128,22 +129,44 @@ def _many(scores: Scores, output: dict[str, Any]) -> None:
     click.echo(results.leaderboard_text(scores, by, format_), nl=False)
 
 
-def _is_parquet(request: Any) -> bool:
-    return bool(request.labels and request.labels.endswith((".parquet", ".pq")))
+def _is_parquet(request: Request) -> bool:
+    """Whether the labels are a parquet file, or a folder of them."""
+    labels = request.labels or ""
+    return labels.endswith((".parquet", ".pq")) or (Path(labels).is_dir() and any(Path(labels).rglob("*.parquet")))
 
 
-def _out_of_core(request: Any, settings: Settings, output: dict[str, Any], quiet: bool) -> int:
+def _out_of_core(
+    request: Request, settings: Settings, output: dict[str, Any], wanted: dict[str, float], quiet: bool
+) -> int:
+    from mabpl.benchmarks.micro_annotation import gates
     from mabpl.benchmarks.micro_annotation.out_of_core import score_parquet
     from mabpl.errors import UsageError
     from mabpl.report import results
-    from mabpl.tables.folder import read_table
+    from mabpl.tables.folder import read_manifest, read_table
 
     if not output["tables"] or len(request.predictions) != 1:
         raise UsageError(
             "segments in parquet are scored to parquet", "--labels L.parquet --predictions P.parquet --tables DIR"
         )
-    folder = score_parquet(request.labels, request.predictions[0], output["tables"], settings=settings)
+    unfit = {"--set": request.set_name, "--limit": request.limit, "--clips": request.clips}
+    unfit |= {"--map": request.map_file, "--out": output["out"], "--by": output["by"]}
+    if given := [option for option, value in unfit.items() if value is not None]:
+        raise UsageError(f"{', '.join(given)}: not for segments in parquet", "filter or slice the tables instead")
+    folder = score_parquet(
+        request.labels or "", request.predictions[0], output["tables"], settings=settings,
+        progress=None if quiet or not sys.stderr.isatty() else _tell_progress,
+    )  # fmt: skip
+    sets = read_table(folder, "set_scores")
     format_: Format = "json" if output["as_json"] else output["format_"]
-    click.echo(results.sets_text(read_table(folder, "set_scores"), format_), nl=False)
+    click.echo(results.sets_text(sets, format_), nl=False)
     common.note(f"tables: {folder}", quiet)
-    return 0
+    failures = gates.failures(sets, wanted)
+    for failure in failures:
+        common.note(failure)
+    if failures:
+        return 1
+    return common.PARTIAL if read_manifest(folder)["partial"] else 0
+
+
+def _tell_progress(done: int, parts: int) -> None:
+    click.echo(f"\rscored {done} of {parts} parts", nl=done == parts, err=True)

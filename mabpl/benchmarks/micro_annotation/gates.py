@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from mabpl.benchmarks.micro_annotation.scoring import Scores
+import polars as pl
+
 from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import METRICS
 
@@ -28,10 +29,10 @@ def parse(gates: Iterable[str]) -> dict[str, float]:
     return wanted
 
 
-def failures(scores: Scores, gates: dict[str, float]) -> list[str]:
-    """One line per run, set and gate that does not hold; unrounded values are compared, and no value fails."""
+def failures(sets: pl.DataFrame, gates: dict[str, float]) -> list[str]:
+    """A line per row of `set_scores` and gate that does not hold; unrounded values are compared, and no value fails."""
     found = []
-    for row in scores.sets.iter_rows(named=True):
+    for row in sets.iter_rows(named=True):
         where = f"{row['run']}, {row['set'] or 'all sets'}"
         for name, least in gates.items():
             if row[name] is None:

@@ -17,11 +17,11 @@ import polars as pl
 import mabpl
 from mabpl import timelines
 from mabpl.benchmarks.micro_annotation.results import digest
-from mabpl.benchmarks.micro_annotation.scoring import SEGMENT_COLUMNS, clip_scores, runs_table
+from mabpl.benchmarks.micro_annotation.scoring import clip_scores, runs_table
 from mabpl.errors import UsageError, unreadable
 from mabpl.metrics import matches, summary
 from mabpl.settings import Settings
-from mabpl.tables import files, schemas
+from mabpl.tables import files, schemas, segments
 from mabpl.tables import folder as folders
 
 SEGMENTS_PER_PART = 3_000_000
@@ -52,7 +52,7 @@ def score_parquet(
     """
     settings, out = settings or Settings(), Path(out)
     folders.check_writable(out)
-    human, predicted = _scan(labels, ["flagged"]), _scan(predictions, ["run"])
+    human, predicted = _scan(labels, ()), _scan(predictions, ("run",))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         beside = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
@@ -65,7 +65,7 @@ def score_parquet(
             job.units = predicted.select(UNIT).unique().collect().sort(UNIT)
         bounds = _bounds(human, predicted, clips_per_part)
         for part, (low, high) in enumerate(itertools.pairwise(bounds)):
-            job.score(part, _between(human, low, high), _between(predicted, low, high))
+            job.score(part, _between(human, low, high, labels), _between(predicted, low, high, predictions))
             if progress:
                 progress(part + 1, len(bounds) - 1)
         job.finish([Path(labels).name, Path(predictions).name])
@@ -125,26 +125,22 @@ class _Job:
         return int((have["clips"] - have["have"]).sum())
 
 
-def _scan(source: str | Path, further: list[str]) -> pl.LazyFrame:
+def _scan(source: str | Path, further: tuple[str, ...]) -> pl.LazyFrame:
     """The columns of a `segments` table that scoring needs."""
     try:
         frame = pl.scan_parquet(source)
         have = frame.collect_schema().names()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise unreadable(source, f"cannot be read as parquet ({error})") from None
-    needed = [*SEGMENT_COLUMNS, *(["run"] if "run" in further else [])]
-    lacking = [c for c in needed if c not in have]
-    if lacking:
-        raise UsageError(f"{source}: a segments table lacks {', '.join(lacking)}", f"it has: {', '.join(have)}")
-    return frame.select([c for c in (*further, *SEGMENT_COLUMNS) if c in have])
+    segments.require_columns(have, str(source), (*further, *segments.NEEDED))
+    return frame.select([c for c in (*segments.WHERE_GIVEN, *segments.NEEDED) if c in have])
 
 
-def _between(frame: pl.LazyFrame, low: str | None, high: str | None) -> pl.DataFrame:
+def _between(frame: pl.LazyFrame, low: str | None, high: str | None, source: str | Path) -> pl.DataFrame:
     """The rows of the clips from ``low`` to before ``high``; None is no bound."""
     clip = pl.col("clip_id")
-    for bound in ([] if low is None else [clip >= low]) + ([] if high is None else [clip < high]):
-        frame = frame.filter(bound)
-    return frame.collect()
+    bounds = ([] if low is None else [clip >= low]) + ([] if high is None else [clip < high])
+    return segments.checked(frame.filter(*bounds).collect() if bounds else frame.collect(), str(source))
 
 
 def _bounds(human: pl.LazyFrame, predicted: pl.LazyFrame, clips_per_part: int | None) -> list[str | None]:

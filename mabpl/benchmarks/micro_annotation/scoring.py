@@ -15,7 +15,7 @@ from mabpl import metrics, timelines
 from mabpl.errors import UsageError
 from mabpl.metrics import audit, matches, summary
 from mabpl.settings import Settings
-from mabpl.tables import schemas
+from mabpl.tables import schemas, segments
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.judging import Judging
@@ -303,9 +303,6 @@ def clip_scores(matched: matches.Matched) -> pl.DataFrame:
     return schemas.CLIP_SCORES.conform(summary.clip_values(counts))
 
 
-SEGMENT_COLUMNS = ("set", "clip_id", "segment", "start_s", "end_s", "is_idle")
-
-
 def _is_table(source: object) -> bool:
     return isinstance(source, pl.DataFrame) or (
         isinstance(source, str | Path) and str(source).endswith((".parquet", ".pq"))
@@ -315,15 +312,11 @@ def _is_table(source: object) -> bool:
 def _segments(source: Any) -> pl.DataFrame:
     """The columns of `segments` that scoring needs."""
     if isinstance(source, pl.DataFrame):
-        frame = source
-    else:
-        try:
-            schema = pl.read_parquet_schema(source)
-            wanted = [c for c in ("run", *SEGMENT_COLUMNS, "flagged") if c in schema]
-            frame = pl.read_parquet(source, columns=wanted)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
-    lacking = [c for c in SEGMENT_COLUMNS if c not in frame.columns]
-    if lacking:
-        raise UsageError(f"a segments table lacks {', '.join(lacking)}", f"it has: {', '.join(frame.columns)}")
-    return frame
+        return segments.checked(source, "the table of segments")
+    try:
+        have = pl.read_parquet_schema(source)
+        wanted = [c for c in (*segments.WHERE_GIVEN, *segments.NEEDED) if c in have]
+        frame = pl.read_parquet(source, columns=wanted)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
+    return segments.checked(frame, str(source))
