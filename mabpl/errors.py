@@ -50,6 +50,19 @@ class CheckFailed(MabplError):
     exit_code = 1
 
 
+class ServiceError(MabplError):
+    """A judge, a model or another service failed; what it answered so far is kept (exit code 4).
+
+    ``outcome``: what was done before it failed.
+    """
+
+    exit_code = 4
+
+    def __init__(self, message: str, hint: str = "", outcome: object = None) -> None:
+        super().__init__(message, hint)
+        self.outcome = outcome
+
+
 class MissingExtra(MabplError):
     """An optional dependency is not installed (exit code 2)."""
 
