@@ -21,6 +21,7 @@ COMMANDS = {
     "verify": "recompute a result from its inputs and say what differs",
     "show": "draw a clip's human and predicted timelines, and why segments fail",
     "explain": "a metric's definition, its options and a worked example",
+    "verdicts": "what judges answered: list, verify, export, import, and why a verdict is not there",
     "prompts": "what a judge is sent for a pair of labels",
     "schema": "the schema of a table or of an input file",
 }
