@@ -75,24 +75,22 @@ def in_units(seconds: npt.NDArray[np.float64], per_second: float) -> Integers:
 
 
 def build(
-    clips: pl.DataFrame, human: pl.DataFrame, timelines: pl.DataFrame | None, predicted: pl.DataFrame
+    clips: pl.DataFrame | None, human: pl.DataFrame, timelines: pl.DataFrame | None, predicted: pl.DataFrame
 ) -> Timelines:
     """From frames: ``clips`` (set, clip_id), human segments, predicted timelines (run, set, clip_id) and segments.
 
-    ``timelines`` lists the predicted timelines, empty ones included; None takes those that have a segment. Predicted
-    timelines of clips that are not in ``clips`` are left out.
+    ``clips`` and ``timelines`` list the timelines of their side, empty ones included; None takes those that have a
+    segment. Predicted timelines of clips that are not among the human ones are left out.
     """
-    clip_keys = clips.select(CLIP_KEY)
-    if not ascending(clip_keys):
-        clip_keys = clip_keys.unique().sort(CLIP_KEY)
     flagged = human["flagged"] if "flagged" in human.columns else None
-    human_side = _side(human, CLIP_KEY, clip_keys, flagged)
+    human_side = _side(human, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
     predicted_side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY))
-    indexed = clip_keys.with_row_index("clip")
+    if predicted_side.key.select(CLIP_KEY).equals(human_side.key):
+        return Timelines(human_side, predicted_side, np.arange(human_side.key.height))
+    indexed = human_side.key.with_row_index("clip")
     clip = predicted_side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
     if clip.null_count():
-        known = clip.is_not_null()
-        predicted_side = _placed(predicted_side, predicted_side.key.filter(known))
+        predicted_side = _placed(predicted_side, predicted_side.key.filter(clip.is_not_null()))
         clip = clip.drop_nulls()
     return Timelines(human_side, predicted_side, clip.to_numpy().astype(np.int64))
 

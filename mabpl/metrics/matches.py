@@ -51,28 +51,35 @@ class Matched:
         """Matches per timeline."""
         return self.count[family]
 
-    def table(self) -> pl.DataFrame:
-        """The `matches` table."""
+    def rows(self) -> tuple[Integers, Integers, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """The rows of `matches` in order: timeline, family (of the sorted ones), positions of prediction and human."""
         predicted, human = self.timelines.predicted, self.timelines.human
         families = sorted(self.rank)
         counts = np.column_stack([self.count[family] for family in families])
         starts = np.cumsum(counts).reshape(counts.shape) - counts
-        at, partner = np.empty((2, counts.sum()), np.int64)
-        for i, family in enumerate(families):
+        timeline, family = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), len(families))
+        at, partner = np.empty((2, len(timeline)), np.int64)
+        for i, name in enumerate(families):
             target = ranges(starts[:, i], counts[:, i])
-            at[target] = np.flatnonzero(self.rank[family] >= 0)
-            partner[target] = self.rank[family][at[target]]
-        timeline, metric = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), len(families))
+            at[target] = np.flatnonzero(self.rank[name] >= 0)
+            partner[target] = self.rank[name][at[target]]
         position = predicted.position[at]
-        if not np.all((np.diff(timeline) > 0) | (np.diff(metric) > 0) | (np.diff(position) > 0)):
-            order = np.lexsort((position, metric, timeline))  # where the files are not in the order of time
-            at, partner, position = at[order], partner[order], position[order]
-        rows = predicted.key[timeline].with_columns(
-            pl.Series("metric", families, dtype=pl.String).gather(metric),
-            pl.Series("predicted", position, dtype=pl.Int32),
-            pl.Series("human", human.position[human.offset[self.timelines.clip[timeline]] + partner], dtype=pl.Int32),
+        partner = human.position[human.offset[self.timelines.clip][timeline] + partner]
+        if not np.all((np.diff(timeline) > 0) | (np.diff(family) > 0) | (np.diff(position) > 0)):
+            order = np.lexsort((position, family, timeline))  # where the files are not in the order of time
+            position, partner = position[order], partner[order]
+        return timeline, family, position, partner
+
+    def table(self) -> pl.DataFrame:
+        """The `matches` table."""
+        timeline, family, predicted, human = self.rows()
+        return schemas.MATCHES.conform(
+            self.timelines.predicted.key[timeline].with_columns(
+                pl.Series("metric", sorted(self.rank), dtype=pl.String).gather(family),
+                pl.Series("predicted", predicted, dtype=pl.Int32),
+                pl.Series("human", human, dtype=pl.Int32),
+            )
         )
-        return schemas.MATCHES.conform(rows)
 
 
 def sums_per_timeline(values: npt.NDArray[np.bool_], offset: Integers) -> Integers:

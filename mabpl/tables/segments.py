@@ -42,7 +42,7 @@ def checked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     if nulls:
         raise InvalidTimelines(f"{source}: nulls in {', '.join(nulls)}", "drop or mend these rows")
     start, end = frame["start_s"], frame["end_s"]
-    if not math.isfinite(start.sum() + end.sum()) or not (start >= -LONGEST_S).all():
+    if not math.isfinite(float(start.sum()) + float(end.sum())) or not (start >= -LONGEST_S).all():
         raise InvalidTimelines(f"{source}: a time is not finite, or too early", "drop or mend these rows")
     if not (end - 2e-6 > start).all() or not (end <= LONGEST_S).all():
         short = np.rint(end.to_numpy() * 1e6) <= np.rint(start.to_numpy() * 1e6)

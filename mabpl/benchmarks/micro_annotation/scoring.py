@@ -201,8 +201,7 @@ def segment_f1(
     """Segment F1 at any IoU: :func:`mabpl.metrics.segment_f1` of what :func:`score` takes."""
     if _is_table(labels) and _is_table(predictions):
         human, predicted = _segments(labels), _segments(predictions)
-        clips = human.select(timelines.CLIP_KEY).unique()
-        lines = timelines.build(clips, human, None, predicted)
+        lines = timelines.build(None, human, None, predicted)
     else:
         read = _read(labels, predictions, settings or Settings())  # type: ignore[arg-type]
         lines = timelines.build(read[0].clips, read[0].segments, read[1].timelines, read[1].segments)
@@ -210,14 +209,14 @@ def segment_f1(
 
 
 def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settings, threads: int | None) -> Scores:
-    clips = human.select(timelines.CLIP_KEY).unique().sort(timelines.CLIP_KEY)
-    lines = timelines.build(clips, human, None, predicted)
+    lines = timelines.build(None, human, None, predicted)
+    clips = lines.human.key
     missing = _missing(lines)
     if missing and settings.missing == "refuse":
         raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
     if missing and settings.missing == "empty":
         every = lines.predicted.key.select("run", "set").unique().join(clips, on="set")
-        lines = timelines.build(clips, human, every, predicted)
+        lines = timelines.build(None, human, every, predicted)
 
     tables: dict[str, Tabular] = {
         "clips": schemas.CLIPS.conform(clips),
