@@ -147,6 +147,14 @@ def test_any_pair_of_files_is_scored_without_a_dataset(mabpl_: Mabpl, root: Path
     assert (tmp_path / "model.mine.scores.json").is_file()
 
 
+def test_parquet_in_the_dataset_folder_is_none_of_the_labels(
+    mabpl_: Mabpl, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mabpl_("score", "--no-judge", "--root", root, "--tables", root / "results").code == 0
+    monkeypatch.chdir(root)
+    assert mabpl_("score", "--judge", "embedded", "--set", "operator").code == 0
+
+
 def test_out_names_the_file_and_its_folder_is_made(mabpl_: Mabpl, root: Path, tmp_path: Path) -> None:
     target = tmp_path / "new" / "out.json"
     said = mabpl_("score", "--root", root, "--no-judge", "--quiet", "-p", file_of(root), "--out", target)

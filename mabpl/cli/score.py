@@ -131,7 +131,9 @@ def _many(scores: Scores, output: dict[str, Any]) -> None:
 
 def _is_parquet(request: Request) -> bool:
     """Whether the labels are a parquet file, or a folder of them."""
-    labels = request.labels or ""
+    labels = request.labels
+    if labels is None:
+        return False
     return labels.endswith((".parquet", ".pq")) or (Path(labels).is_dir() and any(Path(labels).rglob("*.parquet")))
 
 
