@@ -37,17 +37,19 @@ def command(
     from mabpl.report.results import joint_text
     from mabpl.tables import files
 
-    for name in ("base_url", "model"):  # here the judge is the joint judge, as published
+    for name in ("base_url", "model", "route", "extra_body"):  # here the judge is the joint judge, as published
         judge[f"joint_judge_{name}"] = judge[f"joint_judge_{name}"] or judge[f"judge_{name}"]
+    if judge["judge_seeds"] is not None:
+        raise UsageError("the joint judge takes no judge seeds", "it is asked once for each pair of labels")
     chosen = judging(judge, where, ("joint",))
     gathered = inputs.gather(common.request(where, (predictions,)), settings)
     if len(gathered.predictions.sources) != 1:
         raise UsageError("joint takes one prediction file", "score takes many, and gives Seg F1 too")
     scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
     common.tell_warnings(gathered.problems, quiet)
+    if judge["dry_run"]:
+        return tell_plan(scores, chosen, judge)
     if chosen is not None:
-        if judge["dry_run"]:
-            return tell_plan(scores, chosen, judge)
         judged = judge_with(scores, chosen, quiet)
         scores = judged.scores
     run, set_name = scores.runs.select("run", "set").row(0)

@@ -16,7 +16,11 @@ from mabpl.errors import UsageError
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.judging import Judged, Judging, Kind
     from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.judges.endpoint import Endpoint
+    from mabpl.judges.judge import Judge
 
+_METRIC = {"pa": "PA-F1", "joint": "Joint F1"}
+_PREFIXES = ("MAB_JUDGE", "MAB_JOINT_JUDGE")
 _WAYS = (
     "give one: --judge api (set MAB_JUDGE_API_KEY, and MAB_JUDGE_BASE_URL for a server of your own), --judge embedded "
     "(offline, not comparable with published scores), --judge stored (verdicts already paid for), or --no-judge"
@@ -35,6 +39,8 @@ def judge_options(function: common.Command) -> common.Command:
     @click.option("--judge-seeds", metavar="1,2,3", help="PA judge seeds, sent as the request's seed (default 1,2,3).")
     @click.option("--joint-judge-base-url", metavar="URL", help="The joint judge's (MAB_JOINT_JUDGE_BASE_URL).")
     @click.option("--joint-judge-model", metavar="NAME", help="The joint judge's model (MAB_JOINT_JUDGE_MODEL).")
+    @click.option("--joint-judge-route", metavar="NAME", help="The label of the joint judge's route.")
+    @click.option("--joint-judge-extra-body", metavar="JSON", help="More fields of each request to the joint judge.")
     @click.option("--concurrency", type=click.IntRange(1), default=25, help="Requests in flight per judge seed.")
     @click.option("--cache", type=click.Path(), metavar="DIR", help="The verdict store (default: judge_cache).")
     @click.option("--max-calls", type=click.IntRange(0), help="Ask no more than so many times.")
@@ -47,8 +53,8 @@ def judge_options(function: common.Command) -> common.Command:
     def wrapped(*args: Any, **options: Any) -> Any:
         names = [
             "how", "no_judge", "judge_base_url", "judge_model", "judge_route", "judge_extra_body", "judge_seeds",
-            "joint_judge_base_url", "joint_judge_model", "concurrency", "cache", "max_calls", "max_cost", "price_in",
-            "price_out", "give_up_after", "dry_run",
+            "joint_judge_base_url", "joint_judge_model", "joint_judge_route", "joint_judge_extra_body", "concurrency",
+            "cache", "max_calls", "max_cost", "price_in", "price_out", "give_up_after", "dry_run",
         ]  # fmt: skip
         return function(*args, judge={name: options.pop(name) for name in names}, **options)
 
@@ -57,8 +63,8 @@ def judge_options(function: common.Command) -> common.Command:
 
 def judging(judge: dict[str, Any], where: dict[str, Any], kinds: tuple[Kind, ...]) -> Judging | None:
     """What the options and the environment say; None for no judge. Says how to go on where nothing was chosen."""
-    how = "none" if judge["no_judge"] else judge["how"]
-    if how is None and any(os.environ.get(f"{name}_API_KEY") for name in ("MAB_JUDGE", "MAB_JOINT_JUDGE")):
+    how: Any = "none" if judge["no_judge"] else judge["how"]
+    if how is None and (judge["dry_run"] or any(os.environ.get(f"{name}_API_KEY") for name in _PREFIXES)):
         how = "api"
     if how is None:
         raise UsageError("PA-F1 and Joint F1 need a judge of labels, and none is chosen", _WAYS)
@@ -70,6 +76,10 @@ def judging(judge: dict[str, Any], where: dict[str, Any], kinds: tuple[Kind, ...
     root = root if where["labels"] is None else None
     if how == "embedded":
         return judges.Judging("embedded", kinds, root=root or ("." if where["labels"] is None else None))
+    if judge["max_cost"] is not None and judge["price_in"] is None and judge["price_out"] is None:
+        common.note(
+            "--max-cost counts what replies state as their cost: give --price-in and --price-out if they do not"
+        )
     kinds = _with_keys(kinds, judge) if how == "api" else kinds
     store = Path(judge["cache"] or Path(root or ".") / "judge_cache")
     return judges.Judging(
@@ -86,36 +96,38 @@ def judging(judge: dict[str, Any], where: dict[str, Any], kinds: tuple[Kind, ...
 
 
 def _with_keys(kinds: tuple[Kind, ...], judge: dict[str, Any]) -> tuple[Kind, ...]:
-    """``kinds`` less the joint judge where it has no key and PA-F1 is wanted too."""
-    if len(kinds) == 1 or judge["dry_run"]:
+    """``kinds`` less the joint judge where it has no key and the PA judge, who is wanted too, has."""
+    if len(kinds) == 1 or (judge["dry_run"] and not os.environ.get("MAB_JUDGE_API_KEY")):
         return kinds
     try:
-        _judge("joint", judge, "api")
+        _judge("joint", {**judge, "dry_run": False}, "api")
     except UsageError as error:
         common.note(f"Joint F1 is left out: {error.message} ({error.hint})")
         return tuple(kind for kind in kinds if kind != "joint")
     return kinds
 
 
-def _judge(kind: Kind, judge: dict[str, Any], how: str) -> Any:
+def _judge(kind: Kind, judge: dict[str, Any], how: str) -> tuple[Judge, Endpoint | None]:
+    """The judge, and where it is asked if it is: then it needs a key."""
     from mabpl.benchmarks.micro_annotation.judging import price
     from mabpl.judges.endpoint import Endpoint
     from mabpl.judges.judge import from_environment
 
-    joint = kind == "joint"
-    seeds = None if joint or judge["judge_seeds"] is None else _seeds(judge["judge_seeds"])
+    asked = how == "api" and not judge["dry_run"]
+    prefix = "joint_judge" if kind == "joint" else "judge"
     found, key = from_environment(
         kind,
-        base_url=judge["joint_judge_base_url"] if joint else judge["judge_base_url"],
-        model=judge["joint_judge_model"] if joint else judge["judge_model"],
-        route=None if joint else judge["judge_route"],
-        extra_body=None if joint else judge["judge_extra_body"],
-        seeds=seeds,
+        base_url=judge[f"{prefix}_base_url"],
+        model=judge[f"{prefix}_model"],
+        route=judge[f"{prefix}_route"],
+        extra_body=judge[f"{prefix}_extra_body"],
+        seeds=None if kind == "joint" or judge["judge_seeds"] is None else _seeds(judge["judge_seeds"]),
+        environ=os.environ if asked else {n: v for n, v in os.environ.items() if not n.endswith("_API_KEY")},
     )
-    if how != "api" or judge["dry_run"]:
+    if not asked:
         return found, None
     if key is None:
-        name = "MAB_JOINT_JUDGE_API_KEY" if joint else "MAB_JUDGE_API_KEY"
+        name = "MAB_JOINT_JUDGE_API_KEY" if kind == "joint" else "MAB_JUDGE_API_KEY"
         raise UsageError(
             f"the {kind} judge at {found.route} has no API key", f"set {name} (any value for a server of yours)"
         )
@@ -129,15 +141,18 @@ def _seeds(text: str) -> list[int]:
         raise UsageError(f"--judge-seeds {text!r} is no list of seeds", "expected whole numbers, e.g. 1,2,3") from None
 
 
-def tell_plan(scores: Scores, chosen: Judging, judge: dict[str, Any]) -> int:
+def tell_plan(scores: Scores, chosen: Judging | None, judge: dict[str, Any]) -> int:
     """What it would take to judge ``scores``: one line a kind."""
     from mabpl.benchmarks.micro_annotation.judging import forecast
 
+    if chosen is None:
+        click.echo("No judge is asked.")
+        return 0
     for plan in forecast(scores, chosen, judge["price_in"]):
         cost = "" if plan.cost_in is None else f", about {plan.cost_in:.4f} for the input"
         click.echo(
-            f"{plan.kind}: {plan.pairs} pairs, {plan.requests} distinct requests, {plan.calls} calls to make, "
-            f"about {plan.tokens_in:,} input tokens{cost}"
+            f"{plan.kind}: {plan.pairs} pairs, {plan.requests} distinct requests, {plan.calls} calls to make"
+            + (f", about {plan.tokens_in:,} input tokens{cost}" if plan.calls else "")
         )
     if chosen.how == "api":
         click.echo("What comes out depends on how much the judge thinks: `mabpl judge check` measures it.")
@@ -150,21 +165,34 @@ def judge_with(scores: Scores, chosen: Judging, quiet: bool) -> Judged:
 
     with _Bar(quiet) as bar:
         judged = judge_scores(scores, chosen, bar.tell)
-    asked = {kind: frame.height for kind, frame in judged.plan.asked.items()}
-    for kind, pairs in asked.items():
-        distinct = judged.plan.of(kind).height
+    for kind in judged.left_out:
+        common.note(f"{_METRIC[kind]} is left out: {chosen.store} has no verdict of its judge")
+    for kind in (judged.scores.judging or {})["judges"]:
+        pairs, distinct = judged.plan.asked[kind].height, judged.plan.of(kind).height
         said = f"{kind}: {pairs} pairs, {distinct} distinct requests ({pairs - distinct} fewer to ask)"
         outcome = judged.outcomes.get(kind)
         if outcome is not None:
-            said += f"; {outcome.asked} calls, {outcome.failed} without a verdict, cost {outcome.cost:.4f}"
+            calls = outcome.billed + outcome.ambiguous
+            said += f"; {outcome.asked} asked in {calls} calls, {outcome.failed} without a verdict"
+            said += f", cost {outcome.cost:.4f}" if outcome.cost else ""
         common.note(said, quiet)
     risky = judged.plan.requests.filter(altered=True).height, judged.plan.requests.filter(risky=True).height
     if any(risky):
         common.note(f"labels: {risky[0]} requests with altered labels, {risky[1]} with words meant for a judge", quiet)
-    lacking = judged.scores.unscored.height
-    if lacking:
-        common.note(f"incomplete: {lacking} clips lack a verdict; the same command asks for the rest")
+    _tell_lacking(judged, chosen)
     return judged
+
+
+def _tell_lacking(judged: Judged, chosen: Judging) -> None:
+    lacking = judged.scores.unscored.select("run", "set", "clip_id").unique().height
+    if not lacking:
+        return
+    why = "the same command asks for the rest"
+    if any(outcome.over_budget for outcome in judged.outcomes.values()):
+        why = "the budget is used up; the same command, with a new one, asks for the rest"
+    elif chosen.how == "stored":
+        why = f"{chosen.store} has not all that this judge, with these options, would be asked"
+    common.note(f"incomplete: {lacking} clips lack a verdict; {why}")
 
 
 class _Bar:

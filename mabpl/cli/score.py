@@ -66,9 +66,9 @@ def command(
     for remark in gathered.predictions.notes:
         common.note(remark, quiet)
     common.tell_warnings(gathered.problems, quiet)
+    if judge["dry_run"]:
+        return tell_plan(scores, chosen, judge)
     if chosen is not None:
-        if judge["dry_run"]:
-            return tell_plan(scores, chosen, judge)
         judged = judge_with(scores, chosen, quiet)
         scores = judged.scores
     if scores.runs.height == 1 and not output["by"]:

@@ -15,96 +15,155 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from mabpl.timelines import TIMELINE_KEY, Integers
+from mabpl.errors import UsageError
+from mabpl.timelines import TIMELINE_KEY, Integers, ascending, stretches
 
 Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked about timelines: one item per asked pair, ordered by timeline.
+    """What was asked about timelines: one item per asked pair, ordered by timeline and the pair's two positions.
 
-    ``timeline`` (index into ``key``) and ``question`` (index into ``requests``, a column of ids), int64; ``counts``:
-    whether the pair can earn something (PA: it is assigned). ``key``: one row (run, set, clip_id) per timeline.
+    ``timeline``: int64, index into ``key``, which has one row (run, set, clip_id) per timeline. ``requests``: a column
+    of ids. ``counts``: whether the pair can earn something (PA: it is assigned).
     """
 
     key: pl.DataFrame
     timeline: Integers
-    question: Integers
-    counts: npt.NDArray[np.bool_]
     requests: pl.Series
+    counts: Booleans
 
 
-def index(asked: pl.DataFrame, key: pl.DataFrame) -> Asked:
-    """From a frame (run, set, clip_id, request, counts) and all timelines, those without an asked pair included."""
-    keys = key.select(TIMELINE_KEY).unique().sort(TIMELINE_KEY)
-    requests = asked["request"].unique().sort()
-    placed = (
-        asked.join(keys.with_row_index("timeline"), on=TIMELINE_KEY)
-        .join(requests.to_frame().with_row_index("question"), on="request")
-        .sort("timeline", "question")
+def index(asked: pl.DataFrame, key: pl.DataFrame, counted: pl.DataFrame | None = None) -> Asked:
+    """From pairs (run, set, clip_id, predicted, human, request) in any order, and the keys of all timelines.
+
+    ``key`` has the timelines without an asked pair too. Which pairs count is said by a column ``counts`` of ``asked``
+    or by ``counted``, a frame of them; else all do.
+    """
+    keys = key.select(TIMELINE_KEY)
+    keys = keys if ascending(keys) else keys.unique().sort(TIMELINE_KEY)
+    place = _places(asked, keys)
+    requests = asked["request"]
+    counts = asked["counts"].to_numpy() if "counts" in asked.columns else np.ones(len(place), np.bool_)
+    if not (place[1:] > place[:-1]).all():
+        order = np.argsort(place, kind="stable")
+        place, requests, counts = place[order], requests.gather(order), counts[order]
+    if counted is not None:
+        counts = np.zeros(len(place), np.bool_)
+        wanted = _places(counted, keys)
+        at = np.searchsorted(place, wanted).clip(max=len(place) - 1)
+        counts[at[place[at] == wanted]] = True
+    return Asked(keys, place >> 2 * _BITS, requests, counts)
+
+
+_BITS = 20
+"""For a position in a timeline, where timeline and two positions are packed into 63 bits."""
+
+
+def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
+    """(timeline, predicted, human) of each pair as one number that sorts like the three."""
+    first = stretches(pairs, TIMELINE_KEY)
+    found = pairs.select(TIMELINE_KEY)[first].join(
+        keys.with_row_index("timeline"), on=TIMELINE_KEY, how="left", maintain_order="left"
     )
-    timeline, question = (placed[name].cast(pl.Int64).to_numpy() for name in ("timeline", "question"))
-    return Asked(keys, timeline, question, placed["counts"].to_numpy(), requests)
+    timeline = np.repeat(found["timeline"].to_numpy().astype(np.int64), np.diff(np.append(first, pairs.height)))
+    predicted, human = (pairs[name].to_numpy().astype(np.int64) for name in ("predicted", "human"))
+    if pairs.height and max(predicted.max(), human.max()) >> _BITS:
+        raise UsageError("a timeline is too long to be judged", f"at most {1 << _BITS:,} segments")
+    return timeline << 2 * _BITS | predicted << _BITS | human
 
 
 def pa_credits(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int]) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip).
 
-    ``verdicts``: request, judge_seed, score (0-100), equivalent; at most one row per request and seed.
+    ``verdicts``: request, judge_seed, score (0-100), equivalent, in any order; one with a null is none. Raises
+    :class:`UsageError` where a request has two of one seed.
     """
-    score = _values(asked, verdicts, seeds, "score")
-    equivalent = _values(asked, verdicts, seeds, "equivalent")
-    earned = np.where(asked.counts[:, None], score[asked.question], 0.0) / 100.0
-    strict = np.where(equivalent[asked.question] > 0, earned, 0.0)
-    lacking = _sums(asked, np.isnan(score)[asked.question].astype(np.float64))
-    complete = lacking == 0
+    verdicts = _given(verdicts, seeds, "score", "equivalent")
+    score = verdicts["score"].to_numpy()
+    strict = np.where(verdicts["equivalent"].to_numpy(), score, 0.0)
+    tables = _of_pairs(asked, verdicts, seeds, score, strict)
+    complete = _sums(asked, np.isnan(tables[0])) == 0
     used = complete.sum(axis=1)
     columns = []
-    for name, values in (("credit", earned), ("strict_credit", strict)):
-        sums = np.where(complete, _sums(asked, np.nan_to_num(values)), 0.0).sum(axis=1)
-        mean = np.divide(sums, used, out=np.zeros(len(used)), where=used > 0)
-        columns.append(pl.Series(name, mean).set(pl.Series(used == 0), None))
-    offsets = np.flatnonzero(complete.ravel()) % max(len(seeds), 1)
-    listed = pl.Series(np.asarray(seeds, np.int64)[offsets]) if len(offsets) else pl.Series([], dtype=pl.Int64)
-    owner = np.repeat(np.arange(len(used)), used)
-    lists = (
-        pl.DataFrame({"timeline": owner, "judge_seeds": listed})
-        .group_by("timeline", maintain_order=True)
-        .agg("judge_seeds")
-    )
-    per_timeline = pl.DataFrame({"timeline": np.arange(len(used))}).join(lists, on="timeline", how="left")
-    found = per_timeline["judge_seeds"].fill_null(pl.Series([[]], dtype=pl.List(pl.Int64)))
-    return asked.key.with_columns(*columns, found)
+    for name, values in zip(("credit", "strict_credit"), tables, strict=True):
+        values[~asked.counts] = 0.0
+        of_seed = np.where(complete, _sums(asked, values), 0.0) / 100.0
+        mean = np.divide(of_seed.sum(axis=1), used, out=np.full(len(used), np.nan), where=used > 0)
+        columns.append(pl.Series(name, mean, nan_to_null=True))
+    columns.append(_listed(complete, seeds).alias("judge_seeds"))
+    return asked.key.with_columns(columns)
 
 
 def joint_counts(asked: Asked, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Per timeline: run, set, clip_id, j. ``verdicts``: request, accepted."""
-    accepted = _values(asked, verdicts.with_columns(pl.lit(0).alias("judge_seed")), [0], "accepted")[:, 0]
-    of_pair = accepted[asked.question]
-    lacking = _sums(asked, np.isnan(of_pair)[:, None].astype(np.float64))[:, 0]
-    counts = _sums(asked, np.nan_to_num(of_pair)[:, None])[:, 0].astype(np.int64)
-    return asked.key.with_columns(pl.Series("j", counts).set(pl.Series(lacking > 0), None))
+    """Per timeline: run, set, clip_id, j. ``verdicts``: request, accepted, in any order; one with a null is none.
+
+    Raises :class:`UsageError` where a request has two.
+    """
+    verdicts = _given(verdicts.with_columns(judge_seed=pl.lit(0, pl.Int64)), [0], "accepted")
+    accepted = verdicts["accepted"].to_numpy().astype(np.float64)
+    counts = _sums(asked, *_of_pairs(asked, verdicts, [0], accepted))[:, 0]
+    return asked.key.with_columns(pl.Series("j", counts, nan_to_null=True).cast(pl.Int64))
 
 
-def _values(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], column: str) -> Floats:
-    """Float64 (requests, seeds) of a column of ``verdicts``; NaN where there is none."""
-    table = np.full((len(asked.requests), len(seeds)), np.nan)
-    questions = asked.requests.to_frame("request").with_row_index("question")
-    columns = pl.DataFrame({"judge_seed": list(seeds)}, schema={"judge_seed": verdicts.schema["judge_seed"]})
-    found = (
-        verdicts.select("request", "judge_seed", pl.col(column).cast(pl.Float64))
-        .join(questions, on="request")
-        .join(columns.with_row_index("seed"), on="judge_seed")
-    )
-    table[found["question"].to_numpy(), found["seed"].to_numpy()] = found[column].fill_null(float("nan")).to_numpy()
-    return table
+def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
+    """The complete seeds of each timeline."""
+    partly = np.flatnonzero(~complete.all(axis=1))
+    lists = [[seed for seed, known in zip(seeds, complete[t], strict=True) if known] for t in partly.tolist()]
+    which = np.zeros(len(complete), np.int64)
+    which[partly] = np.arange(1, len(partly) + 1)
+    return pl.Series([list(seeds), *lists], dtype=pl.List(pl.Int64)).gather(which)
 
 
-def _sums(asked: Asked, values: Floats) -> Floats:
+def _given(verdicts: pl.DataFrame, seeds: Sequence[int], *values: str) -> pl.DataFrame:
+    known = [pl.col(name).is_not_null() for name in values]
+    return verdicts.select("request", "judge_seed", *values).filter(pl.col("judge_seed").is_in(list(seeds)), *known)
+
+
+def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *values: Floats) -> list[Floats]:
+    """Values of ``verdicts`` as float64 (pairs, seeds); NaN where there is none."""
+    ids = verdicts["request"]
+    if ids.is_sorted():  # as results hold them: one look-up for all seeds of a request
+        first = stretches(verdicts, ["request"])
+        distinct = ids.gather(first)
+        question = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
+    else:
+        distinct = asked.requests.unique()
+        question = _rows(ids, distinct)
+    order = np.argsort(np.asarray(seeds, np.int64))
+    column = order[np.searchsorted(seeds, verdicts["judge_seed"].to_numpy(), sorter=order)]
+    cell = question * len(seeds) + column
+    of_pair = _rows(asked.requests, distinct)
+    found = []
+    for each in values:
+        table = np.full((len(distinct) + 1, len(seeds)), np.nan)
+        table.ravel()[cell] = each
+        table[-1] = np.nan  # where -1 points to: verdicts of no request, requests without a verdict
+        found.append(table)
+    if np.count_nonzero(~np.isnan(found[0])) < np.count_nonzero(question >= 0):
+        raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
+    return [table[of_pair] for table in found]
+
+
+def _rows(ids: pl.Series, distinct: pl.Series) -> Integers:
+    """Where each of ``ids`` stands in ``distinct``; -1 where it does not."""
+    row = _joined(ids.hash(), distinct.hash())
+    if len(row) > len(ids) or not (distinct.gather(row) == ids).all():  # two ids share a hash
+        row = _joined(ids, distinct)
+    return row.cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+def _joined(ids: pl.Series, distinct: pl.Series) -> pl.Series:
+    numbered = pl.DataFrame({"id": distinct}).with_row_index("row")
+    return pl.DataFrame({"id": ids}).join(numbered, on="id", how="left", maintain_order="left")["row"]
+
+
+def _sums(asked: Asked, values: npt.NDArray[np.generic]) -> Floats:
     """Sums over the pairs of each timeline: (pairs, seeds) to (timelines, seeds)."""
     totals = np.zeros((asked.key.height, values.shape[1]))
     if len(values):
         first = np.flatnonzero(np.diff(asked.timeline, prepend=-1))
-        totals[asked.timeline[first]] = np.add.reduceat(values, first, axis=0)
+        totals[asked.timeline[first]] = np.add.reduceat(values, first, axis=0, dtype=np.float64)
     return totals

@@ -127,6 +127,9 @@ def leaderboard_text(scores: Scores, by: Sequence[str] = (), format: Format = "t
     """:func:`leaderboard` to read: a block for each set."""
     board = leaderboard(scores, by)
     if format in ("json", "csv"):
+        judges = (scores.judging or {}).get("judges", {})
+        named = {f"{kind}_judge": pl.lit(f"{of['judge']} ({of['route']})") for kind, of in judges.items()}
+        board = board.with_columns(**named)
         return render(board, format=format, columns=[Show(name) for name in board.columns])
     metrics = [name for name in TITLES if name in board.columns and board[name].null_count() < board.height]
     has_models = board["model"].null_count() < board.height
@@ -197,11 +200,18 @@ def _wrapped(notes: Sequence[str]) -> str:
     return textwrap.fill(" ".join(notes), terminal_width()) + "\n"
 
 
-def sets_text(sets: pl.DataFrame, format: Format = "terminal") -> str:  # noqa: A002
-    """Rows of `set_scores` as a table; a null set is all of them."""
+def sets_text(
+    sets: pl.DataFrame,
+    format: Format = "terminal",  # noqa: A002
+    judging: Mapping[str, Any] | None = None,
+) -> str:
+    """Rows of `set_scores` as a table; a null set is all of them. What ``judging`` says of the judges is told."""
     if format in ("json", "csv"):
         return render(sets, format=format, columns=[Show(name) for name in sets.columns])
     metrics = [name for name in TITLES if name in sets.columns and sets[name].null_count() < sets.height]
     shows = [Show("run", "Run"), Show("set", "Set"), Show("clips", "Clips", "count")]
-    shows += [Show(name, TITLES[name][0], "percent", TITLES[name][1]) for name in metrics]
-    return render(sets.with_columns(pl.col("set").fill_null(ALL_SETS)), format=format, columns=shows)
+    notes = judge_notes(judging)
+    for name in metrics:
+        dagger = JUDGED_MARK if notes and name in JUDGED else ""
+        shows.append(Show(name, TITLES[name][0] + dagger, "percent", TITLES[name][1] + dagger))
+    return render(sets.with_columns(pl.col("set").fill_null(ALL_SETS)), format=format, columns=shows, notes=notes)

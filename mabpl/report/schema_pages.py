@@ -81,6 +81,10 @@ _JUDGE: list[tuple[str, Any]] = [
         Annotated[dict[str, Any] | None, msgspec.Meta(description="The request's fields, but model and messages.")],
     ),
 ]
+_LABELS: list[tuple[str, Any]] = [
+    ("altered", Annotated[int, msgspec.Meta(description="Distinct labels that hygiene changes for a judge.")]),
+    ("risky", Annotated[int, msgspec.Meta(description="Distinct labels with JSON or words meant for a judge.")]),
+]
 _LISTS: dict[Any, Any] = {pl.List(pl.Int64): list[int], pl.List(pl.String): list[str]}
 _TYPES: dict[Any, Any] = _LISTS | {pl.String: str, pl.Int64: int, pl.Int32: int, pl.Float64: float, pl.Boolean: bool}
 
@@ -148,6 +152,7 @@ def _document(name: str) -> type[msgspec.Struct]:
             *flips,
             ("verdicts", list[_verdict(kind)]),  # type: ignore[misc]
             ("unscored_clips", list[str]),
+            ("labels", msgspec.defstruct("Labels", _LABELS)),
             ("partial", Annotated[bool, msgspec.Meta(description="Not every clip of the set was scored.")]),
             ("set", str),
             ("run", str),

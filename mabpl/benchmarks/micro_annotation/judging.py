@@ -5,7 +5,7 @@ Verdicts change nothing about the matching: PA pairs are assigned, and Seg F1 ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,25 +14,28 @@ import polars as pl
 
 from mabpl.benchmarks.micro_annotation import verdict_lists
 from mabpl.benchmarks.micro_annotation.scoring import Scores
-from mabpl.errors import UsageError, unknown_name
+from mabpl.errors import UsageError, unknown_name, unreadable
 from mabpl.judges import embedded, requests
 from mabpl.judges.client import Outcome, Progress, ask
 from mabpl.judges.endpoint import Endpoint, Price
 from mabpl.judges.judge import Judge
 from mabpl.judges.prompts import Prompts, load_prompts, messages
 from mabpl.judges.store import Store
+from mabpl.judges.store_schema import FILE as STORE_FILE
 from mabpl.judges.types import Question, fingerprint
 from mabpl.metrics import summary, verdicts
 from mabpl.tables import schemas
+from mabpl.timelines import TIMELINE_KEY
 
 Kind = Literal["pa", "joint"]
 KINDS: tuple[Kind, ...] = ("pa", "joint")
 HOW = ("api", "embedded", "stored", "none")
 
-EMBEDDED_SEED = 0
-"""Stands for the one verdict of a judge that takes no seed where PA-F1 counts judge seeds; shown as none."""
+_NO_SEED = 0
+"""Stands for the one verdict of a judge that takes no seed where PA-F1 counts judge seeds; shown as null."""
 
-_JOIN_KEY = ["run", "set", "clip_id"]
+_LONGEST_ANSWER = 8_192
+"""Tokens that an answer is taken to have at most, thinking included, where the request sets no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +71,35 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judged result. ``outcomes``: what asking came to, per kind, where something was asked."""
+    """A judged result.
+
+    ``outcomes``: what asking came to, per kind, where something was asked. ``left_out``: kinds of which the store has
+    no verdict, while it has some of another.
+    """
 
     scores: Scores
     plan: Plan
     outcomes: Mapping[Kind, Outcome]
+    left_out: tuple[Kind, ...] = ()
 
     @property
     def interrupted(self) -> bool:
         return any(outcome.interrupted for outcome in self.outcomes.values())
 
 
-def plan(scores: Scores, kinds: Sequence[Kind], root: str | None = None) -> Plan:
-    """The requests of ``scores``; equal ones are one."""
-    prompts = load_prompts(root)
+@dataclass(frozen=True)
+class _Recorded(Prompts):
+    """Prompts of which a result holds only the hashes."""
+
+    hashes: Mapping[Kind, str]
+
+    def hash(self, kind: str) -> str:
+        return self.hashes[kind]  # type: ignore[index]
+
+
+def plan(scores: Scores, kinds: Sequence[Kind], root: str | None = None, *, prompts: Prompts | None = None) -> Plan:
+    """The requests of ``scores``; equal ones are one. Prompts: ``prompts``, or those of the dataset folder ``root``."""
+    prompts = prompts or load_prompts(root)
     asked: dict[Kind, pl.DataFrame] = {}
     tables = []
     for kind in kinds:
@@ -98,12 +116,17 @@ def plan(scores: Scores, kinds: Sequence[Kind], root: str | None = None) -> Plan
     return Plan(prompts, asked, pl.concat(tables).sort("request") if tables else schemas.REQUESTS.empty())
 
 
-def questions(of: Plan, kind: Kind, judge: Judge) -> Iterator[Question]:
-    """Every call that ``of`` needs of ``judge``: each request with each judge seed."""
+def questions(of: Plan, kind: Kind, judge: Judge, price: Price | None = None) -> Iterator[Question]:
+    """Every call that ``of`` needs of ``judge``: each request with each judge seed; at ``price`` with its worst cost.
+
+    That is for an input of two bytes a token, and the longest answer that the request allows.
+    """
+    longest = judge.template.get("max_tokens") or judge.template.get("max_completion_tokens") or _LONGEST_ANSWER
     for request in requests.as_requests(of.of(kind)):
         said = messages(request, of.prompts)
+        worst = 0.0 if price is None else price.of(sum(len(m["content"].encode()) for m in said) // 2, longest)
         for seed in judge.seeds:
-            yield judge.question(request, said, seed)
+            yield replace(judge.question(request, said, seed), worst_cost=worst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +145,24 @@ class Forecast:
 
 
 def forecast(scores: Scores, judging: Judging, price_in: float | None = None) -> list[Forecast]:
-    """What :func:`judge_scores` would ask, less what the store has; asks nothing and writes nothing."""
+    """What :func:`judge_scores` would ask if each call gives a verdict; asks nothing, and makes no store."""
     planned = plan(scores, judging.kinds, judging.root)
-    found = []
+    found: list[Forecast] = []
     for kind in judging.kinds:
         put: list[Question] = []
         if judging.how != "embedded":
             put = list(questions(planned, kind, judging.judges[kind][0]))
-            if judging.store is not None and judging.store.is_dir():
+            if judging.store is not None and (judging.store / STORE_FILE).is_file():
                 with Store.open(judging.store) as store:
                     known = store.known([question.key for question in put])
                 put = [question for question in put if question.key not in known]
+        if judging.max_calls is not None:
+            put = put[: judging.max_calls - sum(earlier.calls for earlier in found)]
         characters = sum(len(message["content"]) for question in put for message in question.body["messages"])
         tokens = characters // 4
         cost = None if price_in is None else tokens * price_in / 1e6
-        found.append(Forecast(kind, planned.asked[kind].height, planned.of(kind).height, len(put), tokens, cost))
+        pairs, distinct = planned.asked[kind].height, planned.of(kind).height
+        found.append(Forecast(kind, pairs, distinct, len(put), tokens, cost))
     return found
 
 
@@ -147,28 +173,80 @@ def judge_scores(
 ) -> Judged:
     """``scores`` with PA-F1, strict PA-F1, Joint F1 and the headline, as far as there are verdicts.
 
-    A clip that lacks a verdict is unscored (null) in that metric and the result is incomplete, never 0.
+    A clip that lacks a verdict is unscored (null) in that metric and the result is incomplete, never 0. After an
+    interruption nothing more is asked: the verdicts so far count.
     """
     planned = plan(scores, judging.kinds, judging.root)
-    found: dict[Kind, pl.DataFrame] = {}
+    left_out: tuple[Kind, ...] = ()
     outcomes: dict[Kind, Outcome] = {}
-    for kind in judging.kinds:
-        if judging.how == "embedded":
-            found[kind] = embedded_verdicts(planned.of(kind))
-        else:
-            found[kind], outcome = _from_store(planned, kind, judging, progress)
-            if outcome is not None:
-                outcomes[kind] = outcome
-    profiles = {kind: _profile(judging, kind) for kind in judging.kinds}
-    judging_ = {"judges": profiles, "prompts": planned.prompts.provenance()}
-    return Judged(with_verdicts(scores, planned.asked, planned.requests, found, judging_), planned, outcomes)
+    if judging.how == "embedded":
+        found = {kind: embedded_verdicts(planned.of(kind)) for kind in judging.kinds}
+    else:
+        with _store(judging) as store:
+            found = {kind: _from_store(planned, kind, judging, store, outcomes, progress) for kind in judging.kinds}
+    if judging.how == "stored":
+        none = [kind for kind in found if found[kind].is_empty() and not planned.of(kind).is_empty()]
+        left_out = tuple(none) if len(none) < len(found) else ()
+        planned = replace(planned, requests=planned.requests.filter(~pl.col("kind").is_in(left_out)))
+        found = {kind: found[kind] for kind in found if kind not in left_out}
+    profiles = {kind: _profile(judging, kind) for kind in found}
+    provenance = {"judges": profiles, "prompts": planned.prompts.provenance()}
+    return Judged(with_verdicts(scores, planned, found, provenance), planned, outcomes, left_out)
+
+
+def _store(judging: Judging) -> Store:
+    """The open store, with the budget of one run."""
+    if judging.store is None:
+        raise UsageError("no verdict store is named", "give --cache DIR")
+    if judging.how == "stored" and not (judging.store / STORE_FILE).is_file():
+        raise unreadable(judging.store, "holds no verdicts", "give the folder of the verdict store: --cache DIR")
+    store = Store.open(judging.store)
+    calls, cost = store.spent()
+    store.max_calls = None if judging.max_calls is None else calls + judging.max_calls
+    store.max_cost = None if judging.max_cost is None else cost + judging.max_cost
+    return store
+
+
+def _from_store(
+    planned: Plan,
+    kind: Kind,
+    judging: Judging,
+    store: Store,
+    outcomes: dict[Kind, Outcome],
+    progress: Callable[[Kind, Progress], object] | None,
+) -> pl.DataFrame:
+    """The `verdicts` on ``planned``; what is lacking is asked first, which becomes one of ``outcomes``."""
+    judge, endpoint = judging.judges[kind]
+    put = list(questions(planned, kind, judge, None if endpoint is None else endpoint.price))
+    if judging.how == "api" and not any(outcome.interrupted for outcome in outcomes.values()):
+        outcomes[kind] = _ask(put, kind, judging, store, progress)
+    keys = pl.Series("key", [question.key for question in put], dtype=pl.String)
+    return store.verdicts(kind).join(keys.to_frame(), on="key", how="semi")
+
+
+def _ask(
+    put: Iterable[Question],
+    kind: Kind,
+    judging: Judging,
+    store: Store,
+    progress: Callable[[Kind, Progress], object] | None,
+) -> Outcome:
+    endpoint = judging.judges[kind][1]
+    if endpoint is None:
+        raise UsageError(f"no endpoint for the {kind} judge is named", "set its base URL and API key")
+    outcome = ask(
+        put, endpoint, store, concurrency=judging.concurrency, give_up_after=judging.give_up_after,
+        progress=None if progress is None else lambda now: progress(kind, now),
+    )  # fmt: skip
+    store.export()
+    return outcome
 
 
 def judged_by(scores: Scores, judge: str | Judging | pl.DataFrame) -> Scores:
     """``scores`` judged by ``"embedded"``, by a :class:`Judging`, or by the rows of a `verdicts` table.
 
     Such a table must be of one judge for each kind. Its rows are joined by request: what was asked of other prompts or
-    labels is not taken.
+    labels is not taken. Raises :class:`UsageError` where none of a kind is of these timelines.
     """
     if isinstance(judge, Judging):
         return judge_scores(scores, judge).scores
@@ -178,11 +256,18 @@ def judged_by(scores: Scores, judge: str | Judging | pl.DataFrame) -> Scores:
         return judge_scores(scores, Judging("embedded")).scores
     given = schemas.VERDICTS.conform(judge)
     kinds = [kind for kind in KINDS if kind in given["kind"].unique()]
+    if not kinds:
+        raise UsageError("the table of verdicts has none of kind pa or joint", "mabpl.judges.store reads a store's")
     profiles = {kind: _profile_of(given.filter(kind=kind), kind) for kind in kinds}
     planned = plan(scores, kinds)
     found = {kind: given.filter(kind=kind).join(planned.of(kind), on="request", how="semi") for kind in kinds}
-    provenance = {"judges": profiles, "prompts": planned.prompts.provenance()}
-    return with_verdicts(scores, planned.asked, planned.requests, found, provenance)
+    for kind in kinds:
+        if found[kind].is_empty() and not planned.of(kind).is_empty():
+            raise UsageError(
+                f"none of the {kind} verdicts is about these timelines, as our prompts put them to a judge",
+                'verdicts on a dataset folder\'s prompts: judge=mabpl.Judging("stored", root=..., ...)',
+            )
+    return with_verdicts(scores, planned, found, {"judges": profiles, "prompts": planned.prompts.provenance()})
 
 
 def _profile_of(given: pl.DataFrame, kind: Kind) -> dict[str, Any]:
@@ -192,30 +277,6 @@ def _profile_of(given: pl.DataFrame, kind: Kind) -> dict[str, Any]:
     name, route = judges.row(0)
     seeds = given["judge_seed"].drop_nulls().unique().sort().to_list()
     return {"kind": kind, "judge": name, "route": route, "judge_seeds": seeds, "body": None}
-
-
-def _from_store(
-    planned: Plan, kind: Kind, judging: Judging, progress: Callable[[Kind, Progress], object] | None
-) -> tuple[pl.DataFrame, Outcome | None]:
-    judge, endpoint = judging.judges[kind]
-    if judging.store is None:
-        raise UsageError("no verdict store is named", "give --cache DIR")
-    with Store.open(judging.store) as store:
-        calls, cost = store.spent()
-        store.max_calls = None if judging.max_calls is None else calls + judging.max_calls
-        store.max_cost = None if judging.max_cost is None else cost + judging.max_cost
-        put = list(questions(planned, kind, judge))
-        outcome = None
-        if judging.how == "api":
-            if endpoint is None:
-                raise UsageError(f"no endpoint for the {kind} judge is named", "set its base URL and API key")
-            outcome = ask(
-                put, endpoint, store, concurrency=judging.concurrency, give_up_after=judging.give_up_after,
-                progress=None if progress is None else lambda now: progress(kind, now),
-            )  # fmt: skip
-            store.export()
-        keys = pl.Series("key", [question.key for question in put], dtype=pl.String)
-        return store.verdicts(kind).join(keys.to_frame(), on="key", how="semi", maintain_order="left"), outcome
 
 
 def _profile(judging: Judging, kind: Kind) -> dict[str, Any]:
@@ -245,67 +306,63 @@ def embedded_verdicts(asked: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_verdicts(
-    scores: Scores,
-    asked: Mapping[Kind, pl.DataFrame],
-    requested: pl.DataFrame,
-    found: Mapping[Kind, pl.DataFrame],
-    judging: Mapping[str, Any],
+    scores: Scores, planned: Plan, found: Mapping[Kind, pl.DataFrame], judging: Mapping[str, Any]
 ) -> Scores:
     """``scores`` joined with verdicts.
 
-    ``asked``: per kind the pairs, each with its request; ``requested`` and ``found``: the tables `requests` and, per
-    kind, `verdicts` (at most one row per request and judge seed). ``judging``: what ``Scores.judging`` is to hold.
+    ``found``: per kind the table `verdicts`, with at most one row of status ok per request and judge seed. ``judging``:
+    what ``Scores.judging`` is to hold.
     """
     clip_scores = scores.table("clip_scores")
-    key = clip_scores.select(_JOIN_KEY)
+    key = clip_scores.select(TIMELINE_KEY)
     tables = dict(scores.tables)
     if "pa" in found:
-        assigned = scores.matches.filter(metric="pa").select(*_JOIN_KEY, "predicted", "human", counts=pl.lit(True))
-        pairs = asked["pa"].join(assigned, on=[*_JOIN_KEY, "predicted", "human"], how="left")
-        seeds = judging["judges"]["pa"]["judge_seeds"] or [EMBEDDED_SEED]
+        assigned = scores.matches.filter(metric="pa")
+        seeds = judging["judges"]["pa"]["judge_seeds"]
+        given = found["pa"].filter(status="ok")
         earned = verdicts.pa_credits(
-            verdicts.index(pairs.with_columns(pl.col("counts").fill_null(False)), key),
-            found["pa"].filter(status="ok").with_columns(pl.col("judge_seed").fill_null(EMBEDDED_SEED)),
-            seeds,
+            verdicts.index(planned.asked["pa"], key, assigned),
+            given if seeds else given.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64)),
+            seeds or [_NO_SEED],
         )
-        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(earned, on=_JOIN_KEY, how="left")
-        tables["pairs"] = _linked(scores.pairs, asked["pa"], "pairs")
+        if not seeds:
+            earned = earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
+        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(earned, on=TIMELINE_KEY)
+        tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
     if "joint" in found:
-        matched = verdicts.index(asked["joint"].with_columns(counts=pl.lit(True)), key)
-        counts = verdicts.joint_counts(matched, found["joint"].filter(status="ok"))
-        clip_scores = clip_scores.drop("j").join(counts, on=_JOIN_KEY, how="left")
-        tables["matches"] = _linked(scores.matches, asked["joint"], "matches")
+        counts = verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), found["joint"].filter(status="ok"))
+        clip_scores = clip_scores.drop("j").join(counts, on=TIMELINE_KEY)
+        tables["matches"] = lambda: _linked(scores.matches, planned.asked["joint"], "matches")
     valued = summary.clip_values(clip_scores.drop(column.name for column in schemas.CLIP_METRICS))
-    tables["clip_scores"] = schemas.CLIP_SCORES.conform(valued).sort(_JOIN_KEY)
-    tables["requests"] = requested
-    tables["verdicts"] = pl.concat([found[kind] for kind in sorted(found)]).sort("key")
+    tables["clip_scores"] = schemas.CLIP_SCORES.conform(valued).sort(TIMELINE_KEY)
+    tables["requests"] = planned.requests
+    tables["verdicts"] = lambda: pl.concat(found.values()).sort("request", "judge_seed", "key")
     return replace(scores, tables=tables, judging=judging, _made={})
 
 
 def rejoin(scores: Scores, result: Scores) -> Scores:
-    """``scores`` joined with the verdicts of ``result``, which was made from the same timelines."""
-    asked: dict[Kind, pl.DataFrame] = {}
-    judges = (result.judging or {})["judges"]
-    if "pa" in judges:
-        asked["pa"] = result.pairs.filter(pl.col("request").is_not_null())
-    if "joint" in judges:
-        asked["joint"] = result.matches.filter(pl.col("request").is_not_null())
-    found = {kind: result.verdicts.filter(kind=kind) for kind in asked}
-    return with_verdicts(scores, asked, result.requests, found, result.judging or {})
+    """``scores`` joined with the verdicts of ``result``, which was made from the same timelines.
+
+    What the judge was asked is made again from the labels; only its answers are taken.
+    """
+    return _rejoined(scores, result.judging or {}, result.requests, result.verdicts)
 
 
 def rejoin_document(scores: Scores, document: Mapping[str, Any]) -> Scores:
-    """``scores`` joined with the verdicts that a result JSON lists."""
-    provenance = document["provenance"]
-    judge = provenance.get("judge")
+    """``scores`` joined with the verdicts that a result JSON lists; see :func:`rejoin`."""
+    judge = document["provenance"].get("judge")
     if judge is None:
         return scores
-    kind: Kind = "joint" if judge["kind"] == "joint" else "pa"
-    asked, requested, found = verdict_lists.tables(dict(document), kind)
-    run, set_name = scores.runs.select("run", "set").row(0)
-    asked = asked.with_columns(run=pl.lit(run), set=pl.lit(set_name), metric=pl.lit("seg"))
-    judging = {"judges": {kind: judge}, "prompts": provenance["prompts"]}
-    return with_verdicts(scores, {kind: asked}, requested, {kind: found}, judging)
+    judging = {"judges": {judge["kind"]: judge}, "prompts": document["provenance"]["prompts"]}
+    return _rejoined(scores, judging, *verdict_lists.tables(dict(document), judge["kind"])[1:])
+
+
+def _rejoined(scores: Scores, judging: Mapping[str, Any], asked: pl.DataFrame, given: pl.DataFrame) -> Scores:
+    kinds = [kind for kind in KINDS if kind in judging["judges"]]
+    hashes = {kind: str(asked.filter(kind=kind)["prompt_hash"].first() or "") for kind in kinds}
+    planned = plan(scores, kinds, prompts=_Recorded({}, hashes))
+    found = {kind: given.filter(kind=kind).join(planned.of(kind), on="request", how="semi") for kind in kinds}
+    return with_verdicts(scores, planned, found, judging)
 
 
 def _linked(table: pl.DataFrame, asked: pl.DataFrame, name: str) -> pl.DataFrame:

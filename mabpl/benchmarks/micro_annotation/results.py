@@ -12,7 +12,7 @@ import polars as pl
 
 import mabpl
 from mabpl.benchmarks.micro_annotation.scoring import Scores
-from mabpl.benchmarks.micro_annotation.verdict_lists import listed
+from mabpl.benchmarks.micro_annotation.verdict_lists import listed, marked_labels
 from mabpl.errors import UsageError, unreadable
 from mabpl.settings import Settings
 from mabpl.tables import folder as folders
@@ -82,6 +82,7 @@ def _rest(scores: Scores, run: str, set_name: str, kind: str) -> Document:
     return {
         "verdicts": listed(scores, run, set_name, kind),
         "unscored_clips": scores.unscored.filter(run=run, set=set_name, metric=metric)["clip_id"].to_list(),
+        "labels": marked_labels(scores, run, set_name),
         "partial": scores.partial,
         "set": set_name,
         "run": run,

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.judges.hygiene import cleaned
 from mabpl.judges.types import fingerprint
 from mabpl.tables import schemas
 
@@ -20,7 +21,7 @@ ANSWERS = {
 
 def listed(scores: Scores, run: str, set_name: str, kind: str) -> list[dict[str, Any]]:
     """One entry per asked pair: clip, segments, request, labels as sent, and an answer per judge seed."""
-    if "verdicts" not in scores.tables:
+    if kind not in (scores.judging or {}).get("judges", {}):
         return []
     table = scores.pairs if kind == "pa" else scores.matches.filter(metric="seg")
     asked = table.filter(pl.col("request").is_not_null(), run=run, set=set_name).select(*_PAIR, "request")
@@ -36,6 +37,16 @@ def listed(scores: Scores, run: str, set_name: str, kind: str) -> list[dict[str,
     )
     entries = seen.join(answers, on="request", how="left").sort(_PAIR).to_dicts()
     return [{**entry, "answers": entry["answers"] or []} for entry in entries]
+
+
+def marked_labels(scores: Scores, run: str, set_name: str) -> dict[str, int]:
+    """How many distinct labels of a run and of its human timelines, idle aside, label hygiene alters, and are risky."""
+    clips = scores.table("clip_scores").filter(run=run, set=set_name).select("clip_id")
+    own = pl.col("run").is_null() | (pl.col("run") == run)
+    segments = scores.segments.filter(own, set=set_name, is_idle=False, flagged=False)
+    labels = segments.join(clips, on="clip_id", how="semi")["label"].unique()
+    shown = cleaned(labels, scores.settings.label_hygiene == "on")
+    return {mark: int(shown[mark].sum()) for mark in ("altered", "risky")}
 
 
 def tables(document: dict[str, Any], kind: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:

@@ -96,7 +96,7 @@ def _with_own_verdicts(path: Path, recorded: Document, scores: Scores) -> Scores
             result = results.load_result(path)
             return judging.rejoin(scores, result) if result.judging else scores
         return judging.rejoin_document(scores, recorded)
-    except (pl.exceptions.PolarsError, KeyError, TypeError, AttributeError) as error:
+    except (pl.exceptions.PolarsError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise unreadable(path, f"its verdicts cannot be read ({error})", "score it again") from None
 
 
