@@ -29,6 +29,7 @@ KERNEL_FAMILIES = ("pa", "boundary", "temporal", "seg", "any_iou")
 EXACT_THRESHOLDS = (0.5, 0.75)
 SLACK = 1e-9
 Ranks = npt.NDArray[np.int32]
+Positions = npt.NDArray[np.int32]
 NANOSECONDS = 1e9
 MAX_SECONDS = 9e9  # nanoseconds of the time base "seconds" must fit an int64
 
@@ -51,20 +52,21 @@ class Matched:
         """Matches per timeline."""
         return self.count[family]
 
-    def rows(self) -> tuple[Integers, Integers, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def rows(self) -> tuple[Positions, npt.NDArray[np.int8], Positions, Positions]:
         """The rows of `matches` in order: timeline, family (of the sorted ones), positions of prediction and human."""
         predicted, human = self.timelines.predicted, self.timelines.human
         families = sorted(self.rank)
         counts = np.column_stack([self.count[family] for family in families])
         starts = np.cumsum(counts).reshape(counts.shape) - counts
-        timeline, family = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), len(families))
-        at, partner = np.empty((2, len(timeline)), np.int64)
+        timeline = np.repeat(np.arange(len(counts), dtype=np.int32), counts.sum(axis=1))
+        family = np.repeat(np.tile(np.arange(len(families), dtype=np.int8), len(counts)), counts.ravel())
+        position, partner = np.empty((2, len(timeline)), np.int32)
+        human_offset = human.offset[self.timelines.clip]
         for i, name in enumerate(families):
+            rows = np.flatnonzero(self.rank[name] >= 0)
             target = ranges(starts[:, i], counts[:, i])
-            at[target] = np.flatnonzero(self.rank[name] >= 0)
-            partner[target] = self.rank[name][at[target]]
-        position = predicted.position[at]
-        partner = human.position[human.offset[self.timelines.clip][timeline] + partner]
+            position[target] = predicted.position[rows]
+            partner[target] = human.position[np.repeat(human_offset, counts[:, i]) + self.rank[name][rows]]
         if not np.all((np.diff(timeline) > 0) | (np.diff(family) > 0) | (np.diff(position) > 0)):
             order = np.lexsort((position, family, timeline))  # where the files are not in the order of time
             position, partner = position[order], partner[order]

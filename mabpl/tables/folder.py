@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import polars as pl
@@ -21,6 +21,9 @@ from mabpl.errors import UsageError, unreadable
 from mabpl.tables import files
 from mabpl.tables.schemas import SCHEMA_VERSION, TABLES
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MANIFEST = "manifest.json"
 PARTITIONED = ("segments", "pairs", "matches")
 
@@ -28,9 +31,29 @@ PARTITIONED = ("segments", "pairs", "matches")
 def write_parquet(path: Path, frame: pl.DataFrame, table: str) -> None:
     """One parquet file (zstd) that carries the table's name and schema version in its metadata."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"mabpl_table": table, "mabpl_schema_version": str(SCHEMA_VERSION)}
     with files.atomic(path) as temporary:
-        frame.write_parquet(temporary, compression="zstd", metadata=metadata, statistics=True)
+        frame.write_parquet(temporary, compression="zstd", metadata=_metadata(table), statistics=True)
+
+
+def write_coded(path: Path, rows: pa.Table, table: str) -> None:
+    """As :func:`write_parquet`, of an Arrow table whose strings may be dictionary-coded; they are read as strings."""
+    import pyarrow.parquet as pq
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with files.atomic(path) as temporary:
+        pq.write_table(
+            rows.replace_schema_metadata(_metadata(table)),
+            temporary,
+            compression="zstd",
+            store_schema=False,
+            write_statistics=list(TABLES[table].key),
+            use_dictionary=[field.name for field in rows.schema if str(field.type).startswith("dictionary")],
+            dictionary_pagesize_limit=1 << 26,
+        )
+
+
+def _metadata(table: str) -> dict[str, str]:
+    return {"mabpl_table": table, "mabpl_schema_version": str(SCHEMA_VERSION)}
 
 
 def partition(folder: Path, table: str, set_name: str, part: int = 0) -> Path:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 import mabpl
@@ -24,7 +27,10 @@ from mabpl.settings import Settings
 from mabpl.tables import files, schemas, segments
 from mabpl.tables import folder as folders
 
-SEGMENTS_PER_PART = 3_000_000
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SEGMENTS_PER_PART = 2_000_000
 SAMPLE = 100_000
 """Clips, at the most, among which the bounds of the parts are chosen."""
 
@@ -44,7 +50,7 @@ def score_parquet(
     """:func:`mabpl.score` of two parquet files (or folders of them), written to the result folder ``out``.
 
     The folder holds `clips`, `runs`, `matches`, `clip_scores` and `set_scores`; an earlier result there is replaced
-    when the new one is complete. ``clips_per_part`` bounds the memory (default: parts of about three million
+    when the new one is complete. ``clips_per_part`` bounds the memory (default: parts of about two million
     segments); ``progress`` is called with the number of parts that are done and of all. Returns ``out``.
 
     Raises :class:`InputError` for what cannot be read or written and :class:`UsageError` for missing columns, or for
@@ -58,8 +64,8 @@ def score_parquet(
         beside = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
     except OSError as error:
         raise unreadable(out, f"cannot be written ({error.strerror or error})") from None
-    with beside as temporary:
-        job = _Job(Path(temporary) / "new", settings, threads)
+    with beside as temporary, ThreadPoolExecutor(1) as writer:
+        job = _Job(Path(temporary) / "new", settings, threads, writer)
         job.folder.mkdir()
         if settings.missing == "empty":
             job.units = predicted.select(UNIT).unique().collect().sort(UNIT)
@@ -80,27 +86,37 @@ class _Job:
     folder: Path
     settings: Settings
     threads: int | None
+    writer: Executor
+    written: Future[None] | None = None
     units: pl.DataFrame | None = None
     sums: list[pl.DataFrame] = field(default_factory=list)
     clips: list[pl.DataFrame] = field(default_factory=list)
     have: list[pl.DataFrame] = field(default_factory=list)
 
     def score(self, part: int, human: pl.DataFrame, predicted: pl.DataFrame) -> None:
-        clips = human.select(timelines.CLIP_KEY).unique().sort(timelines.CLIP_KEY)
-        lines = timelines.build(clips, human, None, predicted)
+        lines = timelines.build(None, human, None, predicted)
+        clips = lines.human.key
         self.clips.append(clips.group_by("set").len("clips"))
         self.have.append(lines.predicted.key.group_by(UNIT).len("have"))
         if self.units is not None:
-            lines = timelines.build(clips, human, self.units.join(clips, on="set"), predicted)
+            lines = timelines.build(None, human, self.units.join(clips, on="set"), predicted)
         matched = matches.match(lines, self.settings, threads=self.threads)
         scores = clip_scores(matched)
         self.sums.append(summary.unit_sums(scores, UNIT))
-        tables = {"clips": schemas.CLIPS.conform(clips), "clip_scores": scores, "matches": matched.table()}
-        for name, frame in tables.items():
+        if self.written is not None:
+            self.written.result()  # no more than one part waits to be written
+        self.written = self.writer.submit(self._write, part, schemas.CLIPS.conform(clips), scores, matched)
+
+    def _write(self, part: int, clips: pl.DataFrame, scores: pl.DataFrame, matched: matches.Matched) -> None:
+        for name, frame in (("clips", clips), ("clip_scores", scores)):
             for (set_name,), rows in frame.group_by(["set"], maintain_order=True):
                 folders.write_parquet(folders.partition(self.folder, name, str(set_name), part), rows, name)
+        for set_name, table in _match_tables(matched):
+            folders.write_coded(folders.partition(self.folder, "matches", set_name, part), table, "matches")
 
     def finish(self, inputs: list[str]) -> None:
+        if self.written is not None:
+            self.written.result()
         missing = self._missing()
         if missing and self.settings.missing == "refuse":
             raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
@@ -125,6 +141,34 @@ class _Job:
         return int((have["clips"] - have["have"]).sum())
 
 
+def _match_tables(matched: matches.Matched) -> Iterator[tuple[str, pa.Table]]:
+    """The `matches` of each set, with names as codes: they are the most rows by far, and mostly the same few names."""
+    import pyarrow as pa
+
+    timeline, family, predicted, human = matched.rows()
+    lines = matched.timelines
+
+    def coded(codes: np.typing.NDArray[Any], names: pl.Series) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(codes.astype(np.int32, copy=False), names.to_arrow().cast(pa.string()))
+
+    runs = timelines.stretches(lines.predicted.key, ["run"])
+    run_of = (np.searchsorted(runs, np.arange(len(lines.clip)), side="right") - 1).astype(np.int32)
+    sets = timelines.stretches(lines.human.key, ["set"])
+    set_of = (np.searchsorted(sets, lines.clip, side="right") - 1).astype(np.int32)
+    columns = {
+        "run": coded(run_of[timeline], lines.predicted.key["run"][runs]),
+        "set": coded(set_of[timeline], lines.human.key["set"][sets]),
+        "clip_id": coded(lines.clip.astype(np.int32)[timeline], lines.human.key["clip_id"]),
+        "metric": coded(family, pl.Series(sorted(matched.rank))),
+        "predicted": predicted,
+        "human": human,
+        "request": pa.nulls(len(timeline), pa.string()),
+    }
+    table = pa.table({name: columns[name] for name in schemas.MATCHES.schema})
+    for code, name in enumerate(lines.human.key["set"][sets]):
+        yield name, table if len(sets) == 1 else table.filter(pa.array(set_of[timeline] == code))
+
+
 def _scan(source: str | Path, further: tuple[str, ...]) -> pl.LazyFrame:
     """The columns of a `segments` table that scoring needs."""
     try:
@@ -140,7 +184,7 @@ def _between(frame: pl.LazyFrame, low: str | None, high: str | None, source: str
     """The rows of the clips from ``low`` to before ``high``; None is no bound."""
     clip = pl.col("clip_id")
     bounds = ([] if low is None else [clip >= low]) + ([] if high is None else [clip < high])
-    return segments.checked(frame.filter(*bounds).collect() if bounds else frame.collect(), str(source))
+    return segments.checked((frame.filter(*bounds) if bounds else frame).collect().rechunk(), str(source))
 
 
 def _bounds(human: pl.LazyFrame, predicted: pl.LazyFrame, clips_per_part: int | None) -> list[str | None]:
