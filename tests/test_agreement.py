@@ -80,6 +80,13 @@ def test_what_one_answer_throughout_leaves_undefined(constant: float) -> None:
     assert of_all(agreement.mean_distance, same) == 0.0
 
 
+@pytest.mark.parametrize("constant", [0.1, 12.34567, 87.3])
+def test_a_draw_of_equal_scores_has_no_alpha(constant: float) -> None:
+    """Its spread is nothing, though not to the last bit."""
+    ratings = np.array([[0.7, 0.7], *[[constant, constant]] * 3])
+    assert np.isnan(agreement.alpha_interval(ratings, np.array([0, 1, 1, 1]), np.array([[0.0, 7.0]]))).all()
+
+
 @pytest.mark.parametrize("name", STATISTICS)
 def test_nothing_to_compare_is_undefined(name: str) -> None:
     for ratings in (np.zeros((0, 2)), np.array([[1.0, N], [N, 0.0]]), np.full((3, 2), N)):

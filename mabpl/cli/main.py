@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "draw a clip's human and predicted timelines, and why segments fail",
     "explain": "a metric's definition, its options and a worked example",
     "verdicts": "what judges answered: list, verify, export, import, and why a verdict is not there",
+    "judge": "is a judge fit for the job, and how far do judges and people agree?",
     "prompts": "what a judge is sent for a pair of labels",
     "schema": "the schema of a table or of an input file",
 }
