@@ -16,7 +16,7 @@ _FACE = {
     "Judging": _HOME + "judging",
     "Labels": _HOME + "reading",
     "Predictions": _HOME + "reading",
-    "Scores": _HOME + "scoring",
+    "Scores": _HOME + "scores",
     "Settings": "mabpl.settings",
     "MabplError": "mabpl.errors",
     "connect": _HOME + "sql",
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.reading import read_labels as read_labels
     from mabpl.benchmarks.micro_annotation.reading import read_predictions as read_predictions
     from mabpl.benchmarks.micro_annotation.results import load_result as load_result
-    from mabpl.benchmarks.micro_annotation.scoring import Scores as Scores
+    from mabpl.benchmarks.micro_annotation.scores import Scores as Scores
     from mabpl.benchmarks.micro_annotation.scoring import score as score
     from mabpl.benchmarks.micro_annotation.scoring import segment_f1 as segment_f1
     from mabpl.benchmarks.micro_annotation.sql import connect as connect

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import mabpl
-from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.data import sample_folder
 from mabpl.errors import MissingExtra, UsageError
 from mabpl.report import charts

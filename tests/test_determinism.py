@@ -15,7 +15,8 @@ import mabpl
 from mabpl import engine
 from mabpl.benchmarks.micro_annotation.inputs import Request, gather
 from mabpl.benchmarks.micro_annotation.results import score_document
-from mabpl.benchmarks.micro_annotation.scoring import Scores, score_files
+from mabpl.benchmarks.micro_annotation.scores import Scores
+from mabpl.benchmarks.micro_annotation.scoring import score_files
 from mabpl.settings import Settings
 from mabpl.tables.files import to_json
 

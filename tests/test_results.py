@@ -17,7 +17,8 @@ import mabpl
 from mabpl.benchmarks.micro_annotation import figures, results
 from mabpl.benchmarks.micro_annotation.compare import Comparison, compare
 from mabpl.benchmarks.micro_annotation.inputs import Request, gather
-from mabpl.benchmarks.micro_annotation.scoring import Scores, score_files
+from mabpl.benchmarks.micro_annotation.scores import Scores
+from mabpl.benchmarks.micro_annotation.scoring import score_files
 from mabpl.benchmarks.micro_annotation.verify import Verification, verify
 from mabpl.data import sample_folder
 from mabpl.errors import MabplError

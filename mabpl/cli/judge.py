@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
-from mabpl.errors import unknown_name
+from mabpl.cli.lazy import LazyGroup
 
 COMMANDS = {
     "check": "ask an endpoint pairs whose verdict is known: does it think, honour the seed, report usage?",
@@ -14,21 +12,6 @@ COMMANDS = {
 """Each is ``command`` of ``mabpl.cli.judge_<name>``."""
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            raise unknown_name("command", f"judge {cmd_name}", [f"judge {name}" for name in COMMANDS])
-        command: click.Command = import_module(f"mabpl.cli.judge_{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group("judge", cls=_Commands)
+@click.group("judge", cls=LazyGroup, lazy=COMMANDS, prefix="mabpl.cli.judge_")
 def command() -> None:
     """Judges: are they fit, do they agree, and what are they to be asked in batches?"""

@@ -15,7 +15,7 @@ from mabpl.errors import UsageError
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.judging import Judged, Judging, Kind
-    from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.benchmarks.micro_annotation.scores import Scores
     from mabpl.judges.endpoint import Endpoint
     from mabpl.judges.judge import Judge
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 import click
 
 import mabpl
-from mabpl.errors import InvalidTimelines, MabplError, unknown_name
+from mabpl.cli.lazy import LazyGroup
+from mabpl.errors import InvalidTimelines, MabplError
 
 COMMANDS = {
     "demo": "score the bundled sample: the whole tool in one command",
@@ -28,29 +28,12 @@ COMMANDS = {
 }
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"mabpl.cli.{cmd_name}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise unknown_name("command", args[0], list(COMMANDS))
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    prefix="mabpl.cli.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(mabpl.__version__, prog_name="mabpl")
 @click.option("--root", type=click.Path(), help="The dataset folder (default: this one). Also after the command.")
 @click.pass_context

@@ -12,7 +12,7 @@ from mabpl.settings import Settings
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.inputs import Inputs, Request
-    from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.benchmarks.micro_annotation.scores import Scores
     from mabpl.report.tables import Format
 
 

@@ -18,7 +18,7 @@ from mabpl.report.results import ALL_SETS, TITLES
 if TYPE_CHECKING:
     from altair import FacetChart, LayerChart
 
-    from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.benchmarks.micro_annotation.scores import Scores
 
 # Colours that readers with colour blindness can tell apart (Okabe and Ito); grey is kept for what is not scored.
 _PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"]

@@ -14,7 +14,7 @@ from mabpl.metrics import METRICS
 from mabpl.report.tables import Format, Kind, Show, render, terminal_width
 
 if TYPE_CHECKING:
-    from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.benchmarks.micro_annotation.scores import Scores
 
 TITLES = {
     "headline": ("Score", "Score"),

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation import verdict_lists
-from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.errors import UsageError, unknown_name, unreadable
 from mabpl.judges import embedded, requests
 from mabpl.judges.client import Outcome, Progress, ask

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation import checks, inputs, problems
-from mabpl.benchmarks.micro_annotation.scoring import Scores, score_files
+from mabpl.benchmarks.micro_annotation.scores import Scores
+from mabpl.benchmarks.micro_annotation.scoring import score_files
 from mabpl.errors import UsageError, unknown_name
 from mabpl.settings import Settings
 

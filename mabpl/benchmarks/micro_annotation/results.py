@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 import mabpl
-from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.benchmarks.micro_annotation.verdict_lists import listed, marked_labels
 from mabpl.errors import UsageError, unreadable
 from mabpl.settings import Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-    from mabpl.benchmarks.micro_annotation.scoring import Scores
+    from mabpl.benchmarks.micro_annotation.scores import Scores
 
 VIEWS = ("clips", "runs", "segments", "pairs", "matches", "clip_scores", "set_scores")
 

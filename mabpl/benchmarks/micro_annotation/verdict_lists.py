@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.judges.hygiene import cleaned
 from mabpl.judges.types import fingerprint
 from mabpl.tables import schemas

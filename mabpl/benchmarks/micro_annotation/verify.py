@@ -15,7 +15,7 @@ from mabpl.benchmarks.micro_annotation import inputs, judging, naming, problems,
 from mabpl.benchmarks.micro_annotation.differences import NOTHING, Difference, in_tables, in_values
 from mabpl.benchmarks.micro_annotation.lines import Lines
 from mabpl.benchmarks.micro_annotation.results import Document
-from mabpl.benchmarks.micro_annotation.scoring import Scores
+from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.errors import UsageError, unreadable
 from mabpl.settings import Settings
 from mabpl.tables import folder as folders
