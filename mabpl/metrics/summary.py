@@ -171,18 +171,16 @@ def _term(clips: pl.DataFrame, metric: Metric) -> tuple[bootstrap.Floats, bootst
 
 def finish(sums: pl.DataFrame) -> pl.DataFrame:
     """The values of :func:`unit_sums`: the columns of `set_scores`."""
-    defined = pl.col("x") + pl.col("y") > 0
-    values = []
-    for m in METRICS.values():
-        above, below = pl.col(f"{m.name}:above"), pl.col(f"{m.name}:below")
-        empty_side = m.pooled & defined & pl.col(m.numerator).is_not_null()
-        values.append(pl.when(below > 0).then(above / below).when(empty_side).then(0.0).alias(m.name))
-    frame = sums.with_columns(
-        *values,
-        (pl.col("x") / pl.col("clips")).alias("segments_per_clip"),
-        (pl.col("y") / pl.col("clips")).alias("human_segments_per_clip"),
-    ).with_columns(headline())
-    return frame.drop([c for c in frame.columns if c.endswith((":above", ":below"))])
+    x, y, clips = (sums[name].to_numpy() for name in ("x", "y", "clips"))
+    columns = []
+    for metric in METRICS.values():
+        above, below = _floats(sums, f"{metric.name}:above"), _floats(sums, f"{metric.name}:below")
+        empty_side = metric.pooled & (x + y > 0) & ~np.isnan(_floats(sums, metric.numerator))
+        values = np.divide(above, below, out=np.where(empty_side, 0.0, np.nan), where=below > 0)
+        columns.append(pl.Series(metric.name, values, nan_to_null=True))
+    sizes = [pl.Series(name, side / clips) for name, side in zip(SIZES, (x, y), strict=True)]
+    kept = sums.select([name for name in sums.columns if not name.endswith((":above", ":below"))])
+    return kept.with_columns([*columns, *sizes]).with_columns(headline())
 
 
 def headline() -> pl.Expr:

@@ -26,11 +26,16 @@ KILOBYTE = 1 if sys.platform == "darwin" else 1024
 """What ru_maxrss counts in."""
 
 
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+"""An installed package has its bytecode beside it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contestant:
     name: str
     command: tuple[str, ...]
     reports: bool = False
+    environment: dict[str, str] = field(default_factory=lambda: ENVIRONMENT)
 
 
 @dataclass(slots=True)
@@ -91,7 +96,7 @@ def measure(contestant: Contestant) -> dict[str, Any]:
     """Runs it once. Ends the bench if it fails."""
     with tempfile.TemporaryFile() as out:
         begin = time.perf_counter()
-        process = subprocess.Popen(contestant.command, stdout=out)
+        process = subprocess.Popen(contestant.command, stdout=out, env=contestant.environment)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)

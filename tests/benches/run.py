@@ -5,6 +5,7 @@
     python tests/benches/run.py large      10 million predicted segments, from parquet to parquet
     python tests/benches/run.py huge       100 million
     python tests/benches/run.py startup    the command line and `import mabpl`
+    python tests/benches/run.py first      first runs: four at once, and one where nothing can be written
     python tests/benches/run.py report tests/benches/results/*.json
 
 Each writes its figures to results/<bench>.json, prints them as Markdown, and ends with exit code 1 where results that
@@ -14,10 +15,13 @@ should be equal are not. Made-up timelines are kept in --corpus and made once.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +29,7 @@ import harness
 from harness import Contestant, Goal, Result
 
 HERE = Path(__file__).resolve().parent
-ROUNDS = {"bulk": 3, "files": 5, "large": 3, "huge": 1, "startup": 15}
+ROUNDS = {"bulk": 3, "files": 5, "large": 3, "huge": 1, "startup": 15, "first": 1}
 
 
 def make_corpus(kind: str, folder: Path, *options: str) -> dict[str, Any]:
@@ -152,10 +156,39 @@ def startup(arguments: argparse.Namespace) -> None:
     harness.conclude("startup", corpus, results, goals, arguments.out)
 
 
+def first(arguments: argparse.Namespace) -> None:
+    """Copies of the package that have never run: in one, four processes start at once and then a fifth; the other
+    has a file where its cache and the home folder would be, which keeps even root from writing there.
+    """
+    corpus = make_corpus("bulk", arguments.corpus)
+    with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch) / "home"
+        home.touch()
+
+        def copied(name: str) -> Contestant:
+            package = Path(scratch) / name / "mabpl"
+            shutil.copytree(HERE.parents[1] / "mabpl", package, ignore=shutil.ignore_patterns("__pycache__"))
+            environment = {**harness.ENVIRONMENT, "HOME": str(home), "PYTHONPATH": str(package.parent)}
+            environment.pop("NUMBA_CACHE_DIR", None)
+            return dataclasses.replace(inside("ours", corpus["folder"], 3), name=name, environment=environment)
+
+        fresh, unwritable = copied("fresh"), copied("unwritable")
+        (Path(scratch) / "unwritable" / "mabpl" / "__pycache__").touch()
+        names = ("four at once", "a fifth", "where nothing can be written")
+        results = {name: Result() for name in names}
+        with ThreadPoolExecutor(4) as pool:
+            for measured in pool.map(harness.measure, [fresh] * 4):
+                results[names[0]].add(measured)
+        results[names[1]].add(harness.measure(fresh))
+        results[names[2]].add(harness.measure(unwritable))
+    goals = [Goal(f"first call, {name}, s", max(result.first_s)) for name, result in results.items()]
+    harness.conclude("first", corpus, results, goals, arguments.out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="bench", required=True)
-    benches = {"bulk": bulk, "files": files, "large": large, "huge": large, "startup": startup}
+    benches = {"bulk": bulk, "files": files, "large": large, "huge": large, "startup": startup, "first": first}
     for name, bench in benches.items():
         verb = verbs.add_parser(name)
         verb.add_argument("--corpus", type=Path, default=Path(tempfile.gettempdir()) / "mabpl-benches")
