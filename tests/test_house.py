@@ -169,10 +169,10 @@ HOSTS = {
     "www.microagi.ai", "huggingface.co", "github.com", "doi.org",
     "www.apache.org", "json-schema.org", "semver.org", "keepachangelog.com",
     "vega.github.io", "cdn.jsdelivr.net",
-    "openrouter.ai", "127.0.0.1",
+    "openrouter.ai", "127.0.0.1", "judge", "user",
     "x.y",
 }  # fmt: skip
-"""Hosts that a file may name: sources, licences, formats, charts, and an invented one; no package index, no machine."""
+"""Hosts that a file may name: sources, licences, formats, charts, and invented ones; no package index, no machine."""
 
 NOWHERE = re.compile(
     r"(?<![\w.])/(?:home|root|work|workspace|tmp|mnt|srv|opt|Users|usr/local)/[\w.]"
