@@ -26,9 +26,9 @@ def command(scores: tuple[str, ...], joint: tuple[str, ...], out: str | None, as
         common.note(f"warning: {warning}")
     if out is not None:
         files.write_json(Path(out), combined.document)
-    click.echo(
-        files.to_json(combined.document) if as_json else sets_text(combined.table, judging={"judges": combined.judges}),
-        nl=False,
-    )
+    if as_json:
+        click.echo(files.to_json(combined.document), nl=False)
+    else:
+        click.echo(sets_text(combined.table, judging={"judges": combined.judges}), nl=False)
     if combined.document["combined"]["headline"] is None and not as_json:
         click.echo("No headline score: it needs PA-F1, which only a judge of labels gives.")

@@ -176,7 +176,7 @@ def _judge_of(document: dict[str, Any]) -> list[str]:
 def judge_notes(judging: Mapping[str, Any] | None) -> list[str]:
     """Who judged, and whether that can be compared with published scores."""
     judges = (judging or {}).get("judges", {})
-    named = [f"{kind} {profile['judge']} ({profile['route']})" for kind, profile in judges.items()]
+    named = [f"{profile['kind']} {profile['judge']} ({profile['route']})" for profile in judges.values()]
     if not named:
         return []
     notes = [f"{JUDGED_MARK} judged by {', '.join(dict.fromkeys(named))}."]

@@ -22,7 +22,7 @@ _VALUES = (*SCORE_METRICS, *JOINT_METRICS, "headline", "segments_per_clip", "hum
 class Combined:
     """``table``: rows of `set_scores`, the combination last (set is null). ``document``: the same as JSON.
 
-    ``judges``: for each kind the judge of the first document that has one.
+    ``judges``: for each file the judge, where it has one.
     """
 
     table: pl.DataFrame
@@ -70,7 +70,6 @@ def combine(paths: Sequence[str]) -> Combined:
     table = pl.concat([rows, whole.select(rows.columns)]).drop("x", "y")
     per_set = {row.pop("set"): row for row in table.drop("run").head(rows.height).to_dicts()}
     combined = table.drop("run", "set").row(-1, named=True)
-    of_kind = {judge["kind"]: judge for judge in reversed(judges.values())}
     document = {
         "sets": per_set,
         "combined": combined,
@@ -78,7 +77,7 @@ def combine(paths: Sequence[str]) -> Combined:
         "comparable": not any(judge["route"] == _EMBEDDED for judge in judges.values()),
         "inputs": sorted(owners.values()),
     }
-    return Combined(table, document, tuple(warnings), of_kind)
+    return Combined(table, document, tuple(warnings), judges)
 
 
 def _judge(document: Document, path: str) -> dict[str, Any] | None:

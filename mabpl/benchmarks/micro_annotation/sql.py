@@ -9,20 +9,21 @@ if TYPE_CHECKING:
 
     from mabpl.benchmarks.micro_annotation.scores import Scores
 
-VIEWS = ("clips", "runs", "segments", "pairs", "matches", "clip_scores", "set_scores")
+VIEWS = ("clips", "runs", "segments", "pairs", "matches", "requests", "verdicts", "clip_scores", "set_scores")
+_WHERE_THERE = ("pairs", "requests", "verdicts")
 
 
 def connect(result: Scores, *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in memory with the result's tables as views (see data_schema/).
 
     ``clip_scores`` carries the clips' own columns too, as ``result.clips`` does. ``pairs=False`` leaves that table out
-    where it is not needed, for it is the largest.
+    where it is not needed, for it is the largest. ``requests`` and ``verdicts`` are there where a judge was asked.
     """
     import duckdb
 
     connection = duckdb.connect()
     for name in VIEWS:
-        if name == "pairs" and (not pairs or "pairs" not in result.tables):
+        if name in _WHERE_THERE and (name not in result.tables or (name == "pairs" and not pairs)):
             continue
         if name == "clip_scores":
             frame = result.clips
