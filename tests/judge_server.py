@@ -32,8 +32,8 @@ REPLIES: dict[str, dict[str, Any]] = {
     "bad_value": {"message": {"content": '{"score": true, "equivalent": "yes"}'}},
 }
 VERDICTS = {"good", "draft", "reasoning", "drip"}
-ANSWERED = {*REPLIES, "drip", "html", "huge"}
-UNSURE = {"half", "reset", "hang_up", "wrong_length", "stall", "silent", "502", "504"}
+ANSWERED = {*REPLIES, "drip", "html", "endless"}
+UNSURE = {"half", "reset", "hang_up", "wrong_length", "stall", "silent", "trickle", "502", "504"}
 BUSY = {"429", "429_date", "503", "529"}
 ACTS = ANSWERED | UNSURE | BUSY
 """Besides these, any HTTP status is an act."""
@@ -140,8 +140,11 @@ class JudgeServer:
         match act:
             case "html":
                 body = b"<!doctype html><html><style>p {}</style><body><p>Welcome!</p></body></html>"
-            case "huge":
-                body = b" " * 200_000 + body
+            case "endless":
+                writer.write(head(200, 10**12))
+                while True:
+                    writer.write(b" " * 10_000)
+                    await writer.drain()
             case "half" | "stall":
                 writer.write(head(200, len(body)) + body[: len(body) // 2])
                 await asyncio.sleep(30 if act == "stall" else 0)
@@ -156,11 +159,11 @@ class JudgeServer:
                 return False
             case "silent":
                 await asyncio.sleep(30)
-            case "drip":
+            case "drip" | "trickle":
                 writer.write(head(200, len(body)))
-                for start in range(0, len(body), 40):
-                    writer.write(body[start : start + 40])
-                    await asyncio.sleep(0.001)
+                for start in range(0, len(body), 5):
+                    writer.write(body[start : start + 5])
+                    await asyncio.sleep(0.0002 if act == "drip" else 0.05)
                 return True
         status = int(act[:3]) if act[:3].isdigit() else 200
         if status != 200:

@@ -108,7 +108,7 @@ def test_three_thousand_questions_to_a_bad_server(store: Store) -> None:
     answered = whole replies with status 200 (all billed); refused = 429, 503, 529 (none billed); ambiguous = the rest,
     of which the server billed some. So its bill lies between answered and answered + ambiguous.
     """
-    shares = {"429": 4, "503": 3, "529": 1, "reset": 2, "hang_up": 2, "half": 3, "wrong_length": 2, "502": 2, "504": 1}
+    shares = {"429": 2, "503": 3, "529": 1, "reset": 2, "hang_up": 2, "half": 3, "wrong_length": 2, "502": 2, "504": 1}
     shares |= {"html": 3, "null": 3, "wrong_json": 3, "bad_value": 2, "drip": 4, "draft": 10, "reasoning": 10}
     script = chaos(shares)
 
@@ -153,6 +153,13 @@ def test_the_ceiling_is_for_each_judge_seed_and_is_reached(store: Store) -> None
         outcome = ask(questions(150, seeds=(1, 2)), endpoint(server), store, concurrency=70)
     assert outcome.ok == 300
     assert (server.peak[None], server.peak[1], server.peak[2]) == (140, 70, 70)
+
+
+def test_a_seed_does_not_take_the_places_of_another(store: Store) -> None:
+    asked = [question for question in questions(100, seeds=(1, 2)) if question.seed == 1] + questions(5, seeds=(2,))
+    with JudgeServer(delay=0.01).running() as server:
+        assert ask(asked, endpoint(server), store, concurrency=6).ok == 105
+    assert server.peak[1] == 6
 
 
 def test_nothing_is_asked_twice(store: Store) -> None:
@@ -200,12 +207,19 @@ def test_absurd_usage_is_no_usage(usage: str) -> None:
     assert set(found.values()) <= {None}
 
 
-def test_a_reply_is_read_up_to_its_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_reply_is_read_up_to_its_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "LARGEST_BODY", 100_000)
-    script = lambda question, seed, attempt: "huge" if attempt == 0 else "good"  # noqa: E731
+    script = lambda question, seed, attempt: "endless" if attempt == 0 else "good"  # noqa: E731
     with JudgeServer(script).running() as server:
         outcome = ask(questions(1), endpoint(server), store)
     assert (outcome.ok, outcome.billed, outcome.errors) == (1, 2, {"error": 1})
+
+
+def test_a_reply_that_comes_byte_by_byte_is_not_waited_for_without_end(store: Store) -> None:
+    script = lambda question, seed, attempt: "trickle" if attempt == 0 else "good"  # noqa: E731
+    with JudgeServer(script).running() as server:
+        outcome = ask(questions(1), Endpoint(server.url, KEY, Timeouts(connect=0.2, read=0.3)), store)
+    assert (outcome.ok, outcome.ambiguous, outcome.errors) == (1, 1, {"time-out": 1})
 
 
 # --- what stops a run ---
@@ -262,6 +276,20 @@ def test_an_endpoint_that_does_not_answer_is_given_up(store: Store, act: str) ->
             assert again.known(question.key for question in asked) == {question.key for question in asked}
     assert raised.value.exit_code == 4
     assert outcome.ok == 60 - sum(count["answered"] for count in before.values()) > 0
+
+
+def test_an_endpoint_that_answers_now_and_then_is_not_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock on which five minutes pass after every question."""
+    begin, passed = time.monotonic(), [0.0]
+    monkeypatch.setattr(asyncio.BaseEventLoop, "time", lambda loop: begin + passed[0] + (time.monotonic() - begin))
+
+    def later(progress: Progress) -> None:
+        passed[0] = 300.0 * progress.done
+
+    script = lambda question, seed, attempt: "503" if attempt == 0 else "good"  # noqa: E731
+    with JudgeServer(script).running() as server:
+        outcome = ask(questions(20), endpoint(server, read=1e6), store, concurrency=1, progress=later)
+    assert (outcome.ok, outcome.errors) == (20, {"HTTP 503": 20})
 
 
 def test_nobody_there(store: Store) -> None:
