@@ -85,7 +85,7 @@ def build(
     flagged = human["flagged"] if "flagged" in human.columns else None
     human_side = _side(human, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
     predicted_side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY))
-    if predicted_side.key.select(CLIP_KEY).equals(human_side.key):
+    if predicted_side.key[list(CLIP_KEY)].equals(human_side.key):
         return Timelines(human_side, predicted_side, np.arange(human_side.key.height))
     indexed = human_side.key.with_row_index("clip")
     clip = predicted_side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
@@ -100,7 +100,7 @@ def _side(
 ) -> Side:
     """The timelines of ``frame`` in key order; with ``wanted``, exactly those (empty where ``frame`` has none)."""
     first = stretches(frame, key)
-    found = frame.select(key)[first]
+    found = frame[list(key)][first]
     in_order = ascending(found)
     if not in_order and found.is_duplicated().any():
         names = [*key, "start_s", "end_s", "segment", "is_idle", *([] if flagged is None else ["flagged"])]

@@ -11,7 +11,7 @@ import pytest
 
 from mabpl.data import published
 from mabpl.metrics import HEADLINE_WEIGHTS
-from mabpl.metrics.summary import combine_sets, headline
+from mabpl.metrics.summary import combine_sets, with_headline
 
 TABLE = pl.read_csv(published("configurations"))
 DECIMALS = 1
@@ -55,7 +55,7 @@ def test_figures_are_printed_to_one_decimal() -> None:
 
 def test_all_86_headlines() -> None:
     assert TABLE.height == 86
-    computed = TABLE.with_columns(headline())
+    computed = with_headline(TABLE)
     assert (computed["headline"] - computed["score"]).abs().max() <= TOLERANCE
 
 

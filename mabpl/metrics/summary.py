@@ -35,7 +35,7 @@ VALUES = (*METRICS, "headline", *SIZES)
 def clip_values(counts: pl.DataFrame) -> pl.DataFrame:
     """``counts`` (x, y, and the numerators of the metrics) with each metric of the clip alone, in percent."""
     defined = (counts["x"] + counts["y"]).to_numpy() > 0
-    return counts.with_columns(_clip_value(counts, metric, defined) for metric in METRICS.values())
+    return counts.with_columns([_clip_value(counts, metric, defined) for metric in METRICS.values()])
 
 
 def _clip_value(counts: pl.DataFrame, metric: Metric, defined: np.typing.NDArray[np.bool_]) -> pl.Series:
@@ -124,7 +124,7 @@ def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
         above, below = _term(ordered, metric)
         columns.append(pl.Series(f"{name}:above", _summed(above, first)))
         columns.append(pl.Series(f"{name}:below", _summed(below, first)))
-    return ordered.select(key)[first].with_columns(columns)
+    return ordered[list(key)][first].hstack(columns)
 
 
 def add_sums(parts: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
@@ -132,7 +132,7 @@ def add_sums(parts: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     ordered = pl.concat(parts).sort(key, maintain_order=True)
     first = stretches(ordered, key)
     columns = [_sum_column(ordered[name], first) for name in ordered.columns if name not in key]
-    return ordered.select(key)[first].with_columns(columns)
+    return ordered[list(key)][first].hstack(columns)
 
 
 def _sum_column(values: pl.Series, first: np.typing.NDArray[np.int64]) -> pl.Series:
@@ -143,7 +143,7 @@ def _sum_column(values: pl.Series, first: np.typing.NDArray[np.int64]) -> pl.Ser
 
 
 def _sorted(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    return frame if ascending(frame.select(key)) else frame.sort(key, maintain_order=True)
+    return frame if ascending(frame[key]) else frame.sort(key, maintain_order=True)
 
 
 def _summed(values: np.typing.NDArray[Any], first: np.typing.NDArray[np.int64]) -> np.typing.NDArray[Any]:
@@ -179,14 +179,14 @@ def finish(sums: pl.DataFrame) -> pl.DataFrame:
         values = np.divide(above, below, out=np.where(empty_side, 0.0, np.nan), where=below > 0)
         columns.append(pl.Series(metric.name, values, nan_to_null=True))
     sizes = [pl.Series(name, side / clips) for name, side in zip(SIZES, (x, y), strict=True)]
-    kept = sums.select([name for name in sums.columns if not name.endswith((":above", ":below"))])
-    return kept.with_columns([*columns, *sizes]).with_columns(headline())
+    kept = sums[[name for name in sums.columns if not name.endswith((":above", ":below"))]]
+    return with_headline(kept.hstack([*columns, *sizes]))
 
 
-def headline() -> pl.Expr:
+def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
     """50% PA-F1 + 25% Boundary F1 + 25% Temporal F1; null where one is null."""
-    terms = [weight * pl.col(name) for name, weight in HEADLINE_WEIGHTS.items()]
-    return (terms[0] + terms[1] + terms[2]).alias("headline")
+    terms = [weight * _floats(frame, name) for name, weight in HEADLINE_WEIGHTS.items()]
+    return frame.hstack([pl.Series("headline", terms[0] + terms[1] + terms[2], nan_to_null=True)])
 
 
 def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
@@ -197,9 +197,10 @@ def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
 def with_all_sets(sets: pl.DataFrame) -> pl.DataFrame:
     """The table `set_scores`: rows of ``sets`` (run, set), and a row with set null for each run that has all sets."""
     combined = _combined(sets, ["run"])
-    whole = combined.filter((pl.col("sets") == sets["set"].n_unique()) & (pl.col("sets") > 1))
-    rows = pl.concat([sets, whole.with_columns(pl.lit(None, pl.String).alias("set"))], how="diagonal")
-    return SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
+    every = sets["set"].n_unique()
+    whole = combined[np.flatnonzero((combined["sets"].to_numpy() == every) & (every > 1))]
+    rows = pl.concat([SET_SCORES.conform(sets), SET_SCORES.conform(whole)])
+    return rows.sort("run", "set", nulls_last=True)
 
 
 def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
@@ -209,7 +210,7 @@ def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     defined = np.where(ordered["x"].to_numpy() + ordered["y"].to_numpy() > 0, clips, 0)
     columns = [pl.Series("sets", np.diff(np.append(first, ordered.height)))]
     for name in [c for c in ("clips", "undefined_clips", *COUNTS) if c in ordered.columns]:
-        values, dtype = _floats(ordered, name), ordered.schema[name]
+        values, dtype = _floats(ordered, name), ordered[name].dtype
         columns.append(pl.Series(name, _summed(values, first), nan_to_null=True).cast(dtype))
     for name in VALUES:
         if name in ordered.columns and name != "headline":
@@ -218,8 +219,8 @@ def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
             below = _summed(weight, first)
             mean = np.divide(above, below, out=np.full(len(first), np.nan), where=below > 0)
             columns.append(pl.Series(name, mean, nan_to_null=True))
-    keys = ordered.select(key)[first].get_columns() if key else []
-    return pl.DataFrame([*keys, *columns]).with_columns(headline())
+    keys = ordered[key][first].get_columns() if key else []
+    return with_headline(pl.DataFrame([*keys, *columns]))
 
 
 def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
@@ -308,4 +309,4 @@ def _ordered(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
     for name in VALUES:
         columns += [name, f"{name}_sd", f"{name}_low", f"{name}_high"]
     have = set(units.columns)
-    return units.select(list(dict.fromkeys(c for c in columns if c in have))).sort(group, maintain_order=True)
+    return _sorted(units[list(dict.fromkeys(c for c in columns if c in have))], group)

@@ -41,19 +41,18 @@ class Table:
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """``frame`` with this table's columns first, in order and type; absent nullable ones become null."""
-        have = set(frame.columns)
-        exprs = []
+        columns = []
         for column, dtype in zip(self.columns, self.schema.values(), strict=True):
-            if column.name in have:
-                exprs.append(pl.col(column.name).cast(dtype))
+            if column.name in frame.columns:
+                columns.append(frame[column.name].cast(dtype))
             elif column.nullable:
-                exprs.append(pl.lit(None, dtype=dtype).alias(column.name))
+                columns.append(pl.Series(column.name, [None], dtype=dtype).new_from_index(0, frame.height))
             else:
                 raise KeyError(f"table {self.name} lacks column {column.name}")
         if self.open_ended:
             known = {c.name for c in self.columns}
-            exprs += [pl.col(name) for name in frame.columns if name not in known]
-        return frame.select(exprs)
+            columns += [frame[name] for name in frame.columns if name not in known]
+        return pl.DataFrame(columns)
 
 
 _SET = Column("set", pl.String, "the set (subset of the benchmark) that the clip belongs to")

@@ -181,18 +181,20 @@ def _scores(
 def clip_scores(matched: matches.Matched) -> pl.DataFrame:
     """The `clip_scores` table of a matching, without verdicts."""
     lines = matched.timelines
-    counts = lines.predicted.key.with_columns(
-        pl.Series("x", lines.predicted.count),
-        pl.Series("y", lines.human.count[lines.clip] if len(lines.clip) else np.zeros(0, np.int64)),
-        pl.Series("assigned", matched.counts("pa")),
-        pl.Series("b", matched.counts("boundary")),
-        pl.Series("k", matched.counts("temporal")),
-        pl.Series("t", matched.counts("seg")),
-        pl.lit(None, pl.Int64).alias("j"),
-        pl.lit(None, pl.Float64).alias("credit"),
-        pl.lit(None, pl.Float64).alias("strict_credit"),
-    )
-    return schemas.CLIP_SCORES.conform(summary.clip_values(counts))
+    counts = {
+        "x": lines.predicted.count,
+        "y": lines.human.count[lines.clip],
+        "assigned": matched.counts("pa"),
+        "b": matched.counts("boundary"),
+        "k": matched.counts("temporal"),
+        "t": matched.counts("seg"),
+    }
+    rows = lines.predicted.key.hstack([pl.Series(name, values) for name, values in counts.items()])
+    nothing = [pl.Series(name, [None], dtype=dtype).new_from_index(0, rows.height) for name, dtype in _UNJUDGED.items()]
+    return schemas.CLIP_SCORES.conform(summary.clip_values(rows.hstack(nothing)))
+
+
+_UNJUDGED = {"j": pl.Int64(), "credit": pl.Float64(), "strict_credit": pl.Float64()}
 
 
 def _is_table(source: object) -> bool:
