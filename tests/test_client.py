@@ -476,11 +476,17 @@ def test_inside_a_running_loop(store: Store) -> None:
         assert asyncio.run(cell()).ok == 5
 
 
-def test_an_error_of_the_store_ends_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def full(answer: object) -> None:
-        raise UsageError("no space")
+async def no_space_to_record(answer: object) -> None:
+    raise UsageError("no space")
 
-    monkeypatch.setattr(store, "record", full)
+
+def no_space_to_claim(asked: object) -> list[Question]:
+    raise UsageError("no space")
+
+
+@pytest.mark.parametrize("failing", [no_space_to_record, no_space_to_claim])
+def test_an_error_of_the_store_ends_the_run(store: Store, monkeypatch: pytest.MonkeyPatch, failing: Any) -> None:
+    monkeypatch.setattr(store, failing.__name__.removeprefix("no_space_to_"), failing)
     with JudgeServer().running() as server, pytest.raises(UsageError, match="no space"):
         ask(questions(50), endpoint(server), store)
     assert len(server.ledger) < 20
