@@ -249,7 +249,8 @@ def _intervals(
     clips: pl.DataFrame, by: list[str], who: str, combine: bool, level: float, replicates: int
 ) -> pl.DataFrame:
     """`<metric>_low` and `<metric>_high` per group."""
-    names = [*METRICS, "headline"]
+    live = [name for name, metric in METRICS.items() if _term(clips, metric)[1].any()]
+    names = [*live, "headline"] if HEADLINE_WEIGHTS.keys() <= set(live) else live
     runs = sorted(set(zip(clips[who].to_list(), clips["run"].to_list(), strict=True)))
     draws: dict[tuple[object, ...], list[tuple[int, dict[str, bootstrap.Floats]]]] = {}
     for values, stratum in sorted(
@@ -257,7 +258,7 @@ def _intervals(
     ):
         slice_key = values[:-1] if combine else values
         strata = draws.setdefault(slice_key, [])
-        strata.append(_replicates(stratum, replicates, len(strata)))
+        strata.append(_replicates(stratum, live, replicates, len(strata)))
     rows = []
     for slice_key, strata in draws.items():
         per_run = {}
@@ -277,29 +278,27 @@ def _intervals(
                 row[f"{name}_high"] = None if np.isnan(high[j]) else float(high[j])
             rows.append(row)
     key_schema = {name: clips.schema[name] for name in ([who, *by] if combine else [who, *by, "set"])}
-    bounds = {f"{name}_{side}": pl.Float64 for name in names for side in ("low", "high")}
+    bounds = {f"{name}_{side}": pl.Float64 for name in (*METRICS, "headline") for side in ("low", "high")}
     return pl.DataFrame(rows, schema={**key_schema, **bounds})
 
 
-def _replicates(stratum: pl.DataFrame, replicates: int, number: int) -> tuple[int, dict[str, bootstrap.Floats]]:
+def _replicates(
+    stratum: pl.DataFrame, metrics: list[str], replicates: int, number: int
+) -> tuple[int, dict[str, bootstrap.Floats]]:
     """Bootstrap values of one stratum: its number of clips, and per run float64 (replicates, metrics and headline)."""
     ids = stratum["clip_id"].unique().sort()
     clip = stratum["clip_id"].replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64).to_numpy()
     names = stratum["run"].unique().sort()
     run = stratum["run"].replace_strict(names, np.arange(len(names)), return_dtype=pl.Int64).to_numpy()
-    above, below = terms(stratum)
-    width = above.shape[1]
-    dense_above = np.zeros((len(ids), len(names), width))
-    dense_below = np.zeros((len(ids), len(names), width))
-    dense_above[clip, run] = above
-    dense_below[clip, run] = below
+    sums = np.zeros((2, len(ids), len(names), len(metrics)))
+    for j, name in enumerate(metrics):
+        sums[:, clip, run, j] = _term(stratum, METRICS[name])
     weights = bootstrap.clip_weights(len(ids), replicates, stratum=number)
-    flat = (len(ids), len(names) * width)
-    values = bootstrap.ratio_of_sums(weights, dense_above.reshape(flat), dense_below.reshape(flat))
-    values = values.reshape(replicates, len(names), width)
-    order = list(METRICS)
-    head = sum(weight * values[:, :, order.index(name)] for name, weight in HEADLINE_WEIGHTS.items())
-    values = np.concatenate([values, np.asarray(head)[:, :, None]], axis=2)
+    above, below = sums.reshape(2, len(ids), -1)
+    values = bootstrap.ratio_of_sums(weights, above, below).reshape(replicates, len(names), len(metrics))
+    if HEADLINE_WEIGHTS.keys() <= set(metrics):
+        head = sum(weight * values[:, :, metrics.index(name)] for name, weight in HEADLINE_WEIGHTS.items())
+        values = np.concatenate([values, np.asarray(head)[:, :, None]], axis=2)
     return len(ids), {name: values[:, j] for j, name in enumerate(names.to_list())}
 
 
