@@ -130,7 +130,7 @@ def judged(clips: Clips, judge: Opinion, chosen: Settings) -> tuple[Scores, Plan
     scores = mabpl.score(*tables(clips), settings=chosen)
     planned = plan(scores, ("pa", "joint"))
     found = answered(planned, judge)
-    return with_verdicts(scores, planned, found, JUDGES), planned, found
+    return with_verdicts(scores, planned, pl.concat(found.values()), JUDGES), planned, found
 
 
 @st.composite
@@ -277,7 +277,7 @@ def test_an_unscored_clip_is_left_out_of_the_mean_and_of_the_pooled_counts() -> 
     planned = plan(scores, ("pa", "joint"))
     of_c = planned.requests.filter(pl.col("primary").is_in(["a", "b"]))
     found = answered(Plan(planned.prompts, planned.asked, of_c), Opinion())
-    result = with_verdicts(scores, planned, found, JUDGES)
+    result = with_verdicts(scores, planned, pl.concat(found.values()), JUDGES)
     clip = result.table("clip_scores").row(0, named=True)
     (total,) = result.sets.iter_rows(named=True)
     assert [total[name] for name in ("pa_f1", "joint_f1")] == pytest.approx([clip["pa_f1"], clip["joint_f1"]])

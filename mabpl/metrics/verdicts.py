@@ -75,13 +75,15 @@ def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
     return timeline << 2 * _BITS | predicted << _BITS | human
 
 
-def pa_credits(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int]) -> pl.DataFrame:
+def pa_credits(asked: Asked, verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int]) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip).
 
     ``verdicts``: request, judge_seed, score (0-100), equivalent, in any order; one with a null is none. Raises
     :class:`UsageError` where a request has two of one seed.
     """
-    verdicts = _given(verdicts, seeds, "score", "equivalent")
+    of_seeds = pl.col("judge_seed").is_in(list(seeds))
+    known = verdicts.lazy().filter(of_seeds, pl.col("score").is_not_null(), pl.col("equivalent").is_not_null())
+    verdicts = known.select("request", "judge_seed", "score", "equivalent").collect()
     score = verdicts["score"].to_numpy()
     strict = np.where(verdicts["equivalent"].to_numpy(), score, 0.0)
     tables = _of_pairs(asked, verdicts, seeds, score, strict)
@@ -97,12 +99,13 @@ def pa_credits(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int]) -> pl
     return asked.key.with_columns(columns)
 
 
-def joint_counts(asked: Asked, verdicts: pl.DataFrame) -> pl.DataFrame:
+def joint_counts(asked: Asked, verdicts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, j. ``verdicts``: request, accepted, in any order; one with a null is none.
 
     Raises :class:`UsageError` where a request has two.
     """
-    verdicts = _given(verdicts.with_columns(judge_seed=pl.lit(0, pl.Int64)), [0], "accepted")
+    known = verdicts.lazy().filter(pl.col("accepted").is_not_null())
+    verdicts = known.select("request", "accepted", judge_seed=pl.lit(0, pl.Int64)).collect()
     accepted = verdicts["accepted"].to_numpy().astype(np.float64)
     counts = _sums(asked, *_of_pairs(asked, verdicts, [0], accepted))[:, 0]
     return asked.key.with_columns(pl.Series("j", counts, nan_to_null=True).cast(pl.Int64))
@@ -117,21 +120,15 @@ def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
     return pl.Series([list(seeds), *lists], dtype=pl.List(pl.Int64)).gather(which)
 
 
-def _given(verdicts: pl.DataFrame, seeds: Sequence[int], *values: str) -> pl.DataFrame:
-    known = [pl.col(name).is_not_null() for name in values]
-    return verdicts.select("request", "judge_seed", *values).filter(pl.col("judge_seed").is_in(list(seeds)), *known)
-
-
 def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *values: Floats) -> list[Floats]:
     """Values of ``verdicts`` as float64 (pairs, seeds); NaN where there is none."""
-    ids = verdicts["request"]
-    if ids.is_sorted():  # as results hold them: one look-up for all seeds of a request
-        first = stretches(verdicts, ["request"])
-        distinct = ids.gather(first)
-        question = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
-    else:
-        distinct = asked.requests.unique()
-        question = _rows(ids, distinct)
+    first = stretches(verdicts, ["request"])
+    distinct = verdicts["request"].gather(first)
+    number = np.arange(len(first))
+    if not distinct.is_sorted():  # as results hold them, it is: one look-up is enough
+        ids, distinct = distinct, asked.requests.unique()
+        number = _rows(ids, distinct)
+    question = np.repeat(number, np.diff(np.append(first, verdicts.height)))
     order = np.argsort(np.asarray(seeds, np.int64))
     column = order[np.searchsorted(seeds, verdicts["judge_seed"].to_numpy(), sorter=order)]
     cell = question * len(seeds) + column
@@ -144,7 +141,7 @@ def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *value
         found.append(table)
     if np.count_nonzero(~np.isnan(found[0])) < np.count_nonzero(question >= 0):
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
-    return [table[of_pair] for table in found]
+    return [table.take(of_pair, axis=0) for table in found]
 
 
 def _rows(ids: pl.Series, distinct: pl.Series) -> Integers:

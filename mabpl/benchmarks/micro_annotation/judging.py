@@ -68,6 +68,10 @@ class Plan:
     def of(self, kind: Kind) -> pl.DataFrame:
         return self.requests.filter(kind=kind)
 
+    def without(self, kinds: Sequence[Kind]) -> Plan:
+        asked = {kind: pairs for kind, pairs in self.asked.items() if kind not in kinds}
+        return replace(self, asked=asked, requests=self.requests.filter(~pl.col("kind").is_in(kinds)))
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -187,11 +191,11 @@ def judge_scores(
     if judging.how == "stored":
         none = [kind for kind in found if found[kind].is_empty() and not planned.of(kind).is_empty()]
         left_out = tuple(none) if len(none) < len(found) else ()
-        planned = replace(planned, requests=planned.requests.filter(~pl.col("kind").is_in(left_out)))
-        found = {kind: found[kind] for kind in found if kind not in left_out}
-    profiles = {kind: _profile(judging, kind) for kind in found}
+        planned = planned.without(left_out)
+    profiles = {kind: _profile(judging, kind) for kind in planned.asked}
     provenance = {"judges": profiles, "prompts": planned.prompts.provenance()}
-    return Judged(with_verdicts(scores, planned, found, provenance), planned, outcomes, left_out)
+    judged = with_verdicts(scores, planned, pl.concat(found.values()), provenance)
+    return Judged(judged, planned, outcomes, left_out)
 
 
 def _store(judging: Judging) -> Store:
@@ -260,9 +264,9 @@ def judged_by(scores: Scores, judge: str | Judging | pl.DataFrame) -> Scores:
         raise UsageError("the table of verdicts has none of kind pa or joint", "mabpl.judges.store reads a store's")
     profiles = {kind: _profile_of(given.filter(kind=kind), kind) for kind in kinds}
     planned = plan(scores, kinds)
-    found = {kind: given.filter(kind=kind).join(planned.of(kind), on="request", how="semi") for kind in kinds}
+    found = given.join(planned.requests, on=["request", "kind"], how="semi")
     for kind in kinds:
-        if found[kind].is_empty() and not planned.of(kind).is_empty():
+        if found.filter(kind=kind).is_empty() and not planned.of(kind).is_empty():
             raise UsageError(
                 f"none of the {kind} verdicts is about these timelines, as our prompts put them to a judge",
                 'verdicts on a dataset folder\'s prompts: judge=mabpl.Judging("stored", root=..., ...)',
@@ -305,38 +309,37 @@ def embedded_verdicts(asked: pl.DataFrame) -> pl.DataFrame:
     ).sort("key")  # fmt: skip
 
 
-def with_verdicts(
-    scores: Scores, planned: Plan, found: Mapping[Kind, pl.DataFrame], judging: Mapping[str, Any]
-) -> Scores:
-    """``scores`` joined with verdicts.
+def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: Mapping[str, Any]) -> Scores:
+    """``scores`` joined with the verdicts of the kinds that ``planned`` asks.
 
-    ``found``: per kind the table `verdicts`, with at most one row of status ok per request and judge seed. ``judging``:
-    what ``Scores.judging`` is to hold.
+    ``found``: the table `verdicts`, with at most one row of status ok per request and judge seed. ``judging``: what
+    ``Scores.judging`` is to hold.
     """
     clip_scores = scores.table("clip_scores")
     key = clip_scores.select(TIMELINE_KEY)
     tables = dict(scores.tables)
-    if "pa" in found:
+    given = found.lazy().filter(status="ok")
+    if "pa" in planned.asked:
         assigned = scores.matches.filter(metric="pa")
         seeds = judging["judges"]["pa"]["judge_seeds"]
-        given = found["pa"].filter(status="ok")
+        answers = given.filter(kind="pa")
         earned = verdicts.pa_credits(
             verdicts.index(planned.asked["pa"], key, assigned),
-            given if seeds else given.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64)),
+            answers if seeds else answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64)),
             seeds or [_NO_SEED],
         )
         if not seeds:
             earned = earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
         clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(earned, on=TIMELINE_KEY)
         tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
-    if "joint" in found:
-        counts = verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), found["joint"].filter(status="ok"))
+    if "joint" in planned.asked:
+        counts = verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), given.filter(kind="joint"))
         clip_scores = clip_scores.drop("j").join(counts, on=TIMELINE_KEY)
         tables["matches"] = lambda: _linked(scores.matches, planned.asked["joint"], "matches")
     valued = summary.clip_values(clip_scores.drop(column.name for column in schemas.CLIP_METRICS))
     tables["clip_scores"] = schemas.CLIP_SCORES.conform(valued).sort(TIMELINE_KEY)
     tables["requests"] = planned.requests
-    tables["verdicts"] = lambda: pl.concat(found.values()).sort("request", "judge_seed", "key")
+    tables["verdicts"] = lambda: found.sort("request", "judge_seed", "key")
     return replace(scores, tables=tables, judging=judging, _made={})
 
 
@@ -361,8 +364,7 @@ def _rejoined(scores: Scores, judging: Mapping[str, Any], asked: pl.DataFrame, g
     kinds = [kind for kind in KINDS if kind in judging["judges"]]
     hashes = {kind: str(asked.filter(kind=kind)["prompt_hash"].first() or "") for kind in kinds}
     planned = plan(scores, kinds, prompts=_Recorded({}, hashes))
-    found = {kind: given.filter(kind=kind).join(planned.of(kind), on="request", how="semi") for kind in kinds}
-    return with_verdicts(scores, planned, found, judging)
+    return with_verdicts(scores, planned, given.join(planned.requests, on=["request", "kind"], how="semi"), judging)
 
 
 def _linked(table: pl.DataFrame, asked: pl.DataFrame, name: str) -> pl.DataFrame:
