@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -33,6 +33,9 @@ MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
 """What OpenAI takes in one file, at most."""
 
+Content = Callable[[Question], bytes | None]
+"""What is sent for a question; None where it cannot be made."""
+
 _Row = dict[str, Any]
 
 
@@ -41,12 +44,14 @@ class Written:
     """``files``: each with its number of requests. ``known`` questions have a verdict and were left out.
 
     ``pending`` were asked or exported before and have none: in the files, or left out by ``new_only``.
-    ``stale``: a file of the same name and the next number, left by an earlier export.
+    ``unmade``: their content could not be made. ``stale``: a file of the same name and the next number, left by an
+    earlier export.
     """
 
     files: tuple[tuple[Path, int], ...]
     known: int
     pending: int
+    unmade: int
     stale: Path | None
 
     @property
@@ -76,25 +81,38 @@ class Taken:
         return not (self.without or self.failed or self.unknown or self.broken)
 
 
+def _as_it_is(question: Question) -> bytes:
+    return json.dumps(question.body, ensure_ascii=False, allow_nan=False).encode()
+
+
 def export_questions(
-    store: Store, questions: Iterable[Question], path: Path, most: int = MOST_REQUESTS, new_only: bool = False
+    store: Store,
+    questions: Iterable[Question],
+    path: Path,
+    most: int = MOST_REQUESTS,
+    new_only: bool = False,
+    content: Content = _as_it_is,
 ) -> Written:
     """Writes the questions that have no verdict to ``path``, and registers them in ``store`` first.
 
     After ``most`` requests, or 200 MB, a file ``<stem>-2`` begins beside it, and so on; where nothing is open, none is
-    written. ``new_only`` leaves out what was asked or exported before: a batch under way is not paid twice.
+    written. ``new_only`` leaves out what was asked or exported before: a batch under way is not paid twice. ``content``
+    makes what is sent, by default the question's body as JSON.
     """
     written: list[tuple[Path, int]] = []
     counts: Counter[str] = Counter()
-    for lines in _cut(_lines(store, questions, new_only, counts), most):
+    for lines in _cut(_lines(store, questions, new_only, content, counts), most):
         target = _numbered(path, len(written) + 1)
         files.write_bytes(target, b"".join(lines))
         written.append((target, len(lines)))
     beyond = _numbered(path, len(written) + 1)
-    return Written(tuple(written), counts["known"], counts["pending"], beyond if beyond.exists() else None)
+    stale = beyond if beyond.exists() else None
+    return Written(tuple(written), counts["known"], counts["pending"], counts["unmade"], stale)
 
 
-def _lines(store: Store, questions: Iterable[Question], new_only: bool, counts: Counter[str]) -> Iterator[bytes]:
+def _lines(
+    store: Store, questions: Iterable[Question], new_only: bool, content: Content, counts: Counter[str]
+) -> Iterator[bytes]:
     """A line for each question that is to be asked, once, in their order."""
     rest, seen = iter(questions), set[str]()
     while some := {question.key: question for question in islice(rest, reading.AT_ONCE)}:
@@ -107,8 +125,12 @@ def _lines(store: Store, questions: Iterable[Question], new_only: bool, counts: 
         asked = [question for key, question in some.items() if key in fresh and key not in left_out]
         store.register(asked)
         for question in asked:
-            line = {"custom_id": question.key, "method": "POST", "url": URL, "body": question.body}
-            yield json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+            body = content(question)
+            if body is None:
+                counts["unmade"] += 1
+                continue
+            opening = json.dumps({"custom_id": question.key, "method": "POST", "url": URL})[:-1]
+            yield b'%s, "body": %s}\n' % (opening.encode(), body)
 
 
 def _cut(lines: Iterable[bytes], most: int) -> Iterator[list[bytes]]:

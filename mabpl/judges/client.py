@@ -10,29 +10,30 @@ This is the one place that decides to ask again:
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
+
+import msgspec
 
 from mabpl.errors import ServiceError, UsageError
 from mabpl.judges import retry, transport
 from mabpl.judges.claims import Claims
 from mabpl.judges.endpoint import Endpoint
+from mabpl.judges.interrupts import interrupts
 from mabpl.judges.pace import Pace
-from mabpl.judges.parsing import parse
 from mabpl.judges.retry import Fate
 from mabpl.judges.store import Store
 from mabpl.judges.transport import Attempt
 from mabpl.judges.types import Answer, Question
 
 CALLS = 6
-"""Calls for one question that are or may be billed, at most: the first and five more."""
+"""Calls for one question that are or may be billed, at most, unless told otherwise: the first and five more."""
+
+Content = Callable[[Question], Awaitable[bytes | None]]
+"""What is sent for a question, made when its turn comes; None where it turns out that it cannot be made."""
 
 _EQUAL_REJECTIONS = 3
 """Rejections with one status, and no answer between, that stop a run."""
@@ -92,6 +93,9 @@ def ask(
     store: Store,
     *,
     concurrency: int = 25,
+    per_seed: bool = True,
+    calls: int | None = None,
+    content: Content | None = None,
     give_up_after: float = 900.0,
     progress: Callable[[Progress], object] | None = None,
 ) -> Outcome:
@@ -100,8 +104,12 @@ def ask(
     Args:
         questions: in the order in which they are to be asked; of several with one key the first.
         endpoint: whom to ask.
-        store: claims the questions, so that processes that share it share the work, and keeps each answer.
+        store: claims the questions, so that processes that share it share the work, keeps each answer, and reads it.
         concurrency: requests in flight for each judge seed, at most; fewer while the endpoint is overloaded.
+        per_seed: each judge seed has places of its own; otherwise all share ``concurrency``.
+        calls: for one question, at most; by default ``CALLS``.
+        content: makes what is sent; by default the question's body as JSON. At most twice as many as there are places
+            are held in memory. A question that has none is left.
         give_up_after: seconds without a single answer after which a failing endpoint is given up.
         progress: called after every attempt and every settled question.
 
@@ -114,8 +122,9 @@ def ask(
     """
     if concurrency < 1:
         raise UsageError(f"concurrency = {concurrency} is not possible", "expected a whole number, 1 or more")
-    run = _Run(questions, endpoint, store, concurrency, give_up_after, progress)
-    with _interrupts(run.interrupt):
+    manner = _Manner(concurrency, per_seed, calls or CALLS, content or _as_it_is, give_up_after)
+    run = _Run(questions, endpoint, store, manner, progress)
+    with interrupts(run.interrupt):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -124,26 +133,19 @@ def ask(
             return thread.submit(asyncio.run, run.all()).result()
 
 
-@contextlib.contextmanager
-def _interrupts(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls ``interrupt`` twice and is itself again from then on; afterwards it does what it did before."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    calls = 0
+async def _as_it_is(question: Question) -> bytes:
+    return msgspec.json.encode(question.body)
 
-    def handle(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal calls
-        calls += 1
-        if calls > 2:
-            raise KeyboardInterrupt
-        interrupt()
 
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How :func:`ask` was told to ask."""
+
+    concurrency: int
+    per_seed: bool
+    calls: int
+    content: Content
+    give_up_after: float
 
 
 class _Lane:
@@ -164,15 +166,14 @@ class _Run:
         questions: Iterable[Question],
         endpoint: Endpoint,
         store: Store,
-        concurrency: int,
-        give_up_after: float,
+        manner: _Manner,
         progress: Callable[[Progress], object] | None,
     ) -> None:
         self.questions: dict[str, Question] = {}
         for question in questions:
             self.questions.setdefault(question.key, question)
-        self.endpoint, self.store, self.claims, self.concurrency = endpoint, store, Claims(store), concurrency
-        self.give_up_after, self.progress = give_up_after, progress
+        self.endpoint, self.store, self.claims = endpoint, store, Claims(store)
+        self.manner, self.progress = manner, progress
         self.known: set[str] = set()
         self.asked: set[str] = set()
         self.settled: dict[str, bool] = {}
@@ -193,8 +194,8 @@ class _Run:
         self.loop = asyncio.get_running_loop()
         self.known = self.store.known(self.questions)
         self.began = self.last_answer = self.last_change = self.loop.time()
-        seeds = {question.seed for question in self.questions.values()}
-        self.pace = Pace(self.concurrency * max(1, len(seeds)))
+        lanes = {self._lane(question) for question in self.questions.values()}
+        self.pace = Pace(self.manner.concurrency * max(1, len(lanes)))
         self._tell()
         async with transport.connect(self.endpoint, self.pace.ceiling) as self.http:
             try:
@@ -212,11 +213,11 @@ class _Run:
         """Asks all that can be claimed now; tells whether there may be more to claim in a while."""
         lanes: dict[int | None, list[Question]] = {}
         for question in self._open_questions():
-            lanes.setdefault(question.seed, []).append(question)
+            lanes.setdefault(self._lane(question), []).append(question)
         self.claims.granted, self.claims.turned_away = 0, Counter()
-        for lane in [_Lane(questions, self.concurrency) for questions in lanes.values()]:
+        for lane in [_Lane(questions, self.manner.concurrency) for questions in lanes.values()]:
             # more workers than places: while one waits for its answer to be stored, or to ask again, another asks
-            workers = min(2 * self.concurrency, len(lane.waiting))
+            workers = min(2 * self.manner.concurrency, len(lane.waiting))
             self.tasks |= {asyncio.create_task(self._work(lane)) for _ in range(workers)}
         await self._ended()
         elsewhere = self.store.known(question.key for question in self._open_questions())
@@ -224,8 +225,11 @@ class _Run:
         now = asyncio.get_running_loop().time()
         if self.claims.granted or elsewhere:
             self.last_change = now
-        others_ask = self.claims.turned_away["claimed"] and now - self.last_change < self.give_up_after
+        others_ask = self.claims.turned_away["claimed"] and now - self.last_change < self.manner.give_up_after
         return bool(self._open_questions() and (self.claims.granted or others_ask))
+
+    def _lane(self, question: Question) -> int | None:
+        return question.seed if self.manner.per_seed else None
 
     def _open_questions(self) -> list[Question]:
         return [
@@ -264,19 +268,22 @@ class _Run:
         """The next question that is ours to ask; they are claimed in batches. Ends early when the budget does."""
         async with lane.refilling:
             while not lane.claimed and lane.waiting and not self.claims.turned_away["budget"]:
-                batch = [lane.waiting.popleft() for _ in range(min(self.concurrency, len(lane.waiting)))]
+                batch = [lane.waiting.popleft() for _ in range(min(self.manner.concurrency, len(lane.waiting)))]
                 lane.claimed.extend(await self.claims.claim(batch))
             return lane.claimed.popleft() if lane.claimed else None
 
     async def _pursue(self, lane: _Lane, question: Question) -> bool | None:
         """Asks until there is a verdict (true) or no more to be had (false); null if the run ends before."""
         failures = calls = 0
+        content = await self.manner.content(question)
+        if content is None:
+            return None
         while True:
-            attempt, status = await self._attempt(lane, question)
+            attempt, status = await self._attempt(lane, question, content)
             calls += attempt.fate in (Fate.ANSWERED, Fate.UNSURE)
             if status == "ok":
                 return True
-            if attempt.fate is Fate.REJECTED or calls == CALLS:
+            if attempt.fate is Fate.REJECTED or calls == self.manner.calls:
                 return False
             if self.stopping:
                 return None
@@ -285,7 +292,7 @@ class _Run:
                 return None
             failures += 1
 
-    async def _attempt(self, lane: _Lane, question: Question) -> tuple[Attempt, str]:
+    async def _attempt(self, lane: _Lane, question: Question, content: bytes) -> tuple[Attempt, str]:
         """One call, kept in the store before it is read; with the status of the verdict in it."""
         task = asyncio.current_task()
         assert task is not None
@@ -295,7 +302,7 @@ class _Run:
                 self.calling.add(task)
                 self.asked.add(question.key)
                 try:
-                    attempt = await self._call(question)
+                    attempt = await self._call(question, content)
                 finally:
                     self.pace.leave()
             self._heed(attempt, entered)
@@ -306,9 +313,9 @@ class _Run:
         self.cost += attempt.answer.cost or 0.0
         return attempt, self._read(question, attempt)
 
-    async def _call(self, question: Question) -> Attempt:
+    async def _call(self, question: Question, content: bytes) -> Attempt:
         try:
-            return await transport.call(self.http, self.endpoint, question)
+            return await transport.call(self.http, self.endpoint, question.key, content)
         except asyncio.CancelledError:  # it may have been billed
             self.open.append(question.key)
             self.calls[Fate.UNSURE] += 1
@@ -333,9 +340,8 @@ class _Run:
         """The status of the verdict in a stored answer."""
         status, said = "error", attempt.said
         if attempt.fate is Fate.ANSWERED:
-            request = question.request
-            labels = (request.predicted_label, request.primary, *request.also)
-            status = said = parse(request.kind, attempt.answer.body, labels).status
+            request, answer = question.request, attempt.answer
+            status = said = self.store.parser.read(request.kind, answer.outcome, answer.body, request.texts).status
         if status == "ok":
             self.pace.faster()
         else:
@@ -356,10 +362,10 @@ class _Run:
     def _lose_patience(self, attempt: Attempt) -> None:
         idle = asyncio.get_running_loop().time() - self.last_answer
         hint = "run again later: what was answered is kept"
-        if attempt.asked_to_wait > self.give_up_after:
-            wait = f"{attempt.asked_to_wait:.0f} s, longer than the {self.give_up_after:g} s of patience"
+        if attempt.asked_to_wait > self.manner.give_up_after:
+            wait = f"{attempt.asked_to_wait:.0f} s, longer than the {self.manner.give_up_after:g} s of patience"
             self._fail(f"{self.endpoint.host} asks to wait {wait}: {attempt.said}", hint)
-        elif idle >= self.give_up_after:
+        elif idle >= self.manner.give_up_after:
             self._fail(f"{self.endpoint.host} has answered nothing for {idle:.0f} s: {attempt.said}", hint)
 
     def _fail(self, message: str, hint: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a judge is reached: address, key, time-outs and price. The key leaves this module in one header only."""
+"""Where a judge or a model is reached: address, key, time-outs, price. The key leaves here in one header only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Endpoint:
         key = (self.api_key or "").strip()
         object.__setattr__(self, "api_key", key or None)
         if not re.fullmatch(r"[!-~]*", key):
-            raise UsageError("the judge's API key holds characters that no key has", "was it copied whole, and alone?")
+            raise UsageError("the API key holds characters that no key has", "was it copied whole, and alone?")
         try:
             parts = urllib.parse.urlsplit(address)
             plain = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
@@ -62,10 +62,8 @@ class Endpoint:
         if plain and not (parts.query or parts.fragment or "@" in parts.netloc):
             return
         if "@" in address or "?" in address or "#" in address:  # it may hold a secret: it is not shown
-            raise UsageError("the judge's base URL holds a user name, a query or a fragment", "give the key as the key")
-        raise UsageError(
-            f"the judge's base URL {address!r} is no address", "expected something like http://127.0.0.1:8000/v1"
-        )
+            raise UsageError("the base URL holds a user name, a query or a fragment", "give the key as the key")
+        raise UsageError(f"the base URL {address!r} is no address", "expected something like http://127.0.0.1:8000/v1")
 
     @property
     def url(self) -> str:

@@ -1,5 +1,7 @@
 """Who is asked, and exactly how: a judge's model, route and request body, and the key under which an answer is kept.
 
+What is asked about windows of a video instead of pairs of labels is such a judge too.
+
 The published judges of MicroAnnotationBench are the defaults. PA: DeepSeek V4 Flash, thinking on, temperature 0, the
 judge seeds 1, 2 and 3 in the request's seed field. Joint: Gemini 3.5 Flash, temperature 0, up to 8,192 output tokens,
 thinking at the model's default, one call without a seed.
@@ -24,6 +26,7 @@ VERSION = 1
 OPENROUTER = "https://openrouter.ai/api/v1"
 SELF_HOSTED = "self-hosted"
 JudgeKind = Literal["pa", "joint"]
+"""The kinds of judges."""
 
 _PREFIX = {"pa": "MAB_JUDGE_", "joint": "MAB_JOINT_JUDGE_"}
 _MODELS = {"pa": "deepseek/deepseek-v4-flash-0731", "joint": "google/gemini-3.5-flash"}
@@ -41,17 +44,18 @@ _PRIVATE_ENDINGS = (".local", ".localhost", ".internal", ".intranet", ".lan", ".
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One judge. ``seeds``: the judge seeds, a single None where it takes none. ``template``: the request body's other
-    fields (temperature, limits, extra body). ``base_url``: where it is asked; no part of a key."""
+    """One judge, or a model that annotates (of kind window). ``seeds``: the judge seeds, a single None where it takes
+    none. ``template``: the request body's other fields (temperature, limits, extra body). ``base_url``: where it is
+    asked; no part of a key."""
 
-    kind: JudgeKind
+    kind: JudgeKind | Literal["window"]
     model: str
     route: str
     base_url: str
     seeds: tuple[int | None, ...]
     template: Mapping[str, Any]
 
-    def question(self, request: Request, messages: Sequence[Mapping[str, str]], seed: int | None) -> Question:
+    def question(self, request: Request, messages: Sequence[Mapping[str, Any]], seed: int | None) -> Question:
         """The call that puts ``messages`` to this judge with ``seed``."""
         body: dict[str, Any] = {"model": self.model, "messages": list(messages), **self.template}
         if seed is not None:
@@ -131,11 +135,11 @@ def _host(url: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise UsageError("the judge's base URL is none", "expected something like http://127.0.0.1:8000/v1")
+        raise UsageError("the base URL is none", "expected something like http://127.0.0.1:8000/v1")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
-            f"the base URL of the judge at {host} holds more than an address",
-            "a key belongs into MAB_JUDGE_API_KEY or MAB_JOINT_JUDGE_API_KEY",
+            f"the base URL at {host} holds more than an address",
+            "a key belongs into MAB_JUDGE_API_KEY, MAB_JOINT_JUDGE_API_KEY or, a model's, MODEL_API_KEY",
         )
     return host
 

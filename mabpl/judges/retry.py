@@ -87,11 +87,11 @@ def delay(attempt: int, asked: float) -> float:
 def advice(status: int | None) -> str:
     """What to do about rejections with this HTTP status; none: the connection was refused."""
     if status in (401, 403):
-        return "is the judge's API key right, and meant for this address?"
+        return "is the API key right, and meant for this address?"
     if status == 402:
         return "the account has no credit; once it has, run again: what was answered is kept"
     if status == 404 or (status is not None and 300 <= status < 400):
-        return "is the judge's base URL right (it usually ends in /v1), and does the endpoint know the model's name?"
+        return "is the base URL right (it usually ends in /v1), and does the endpoint know the model's name?"
     if status is None:
-        return "is the judge's base URL right, https or http, and its certificate valid?"
+        return "is the base URL right, https or http, and its certificate valid?"
     return "are the model's name, the token limit and the extra body what this endpoint accepts?"

@@ -16,7 +16,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -26,7 +26,7 @@ from mabpl.judges import store_reading as reading
 from mabpl.judges import store_schema as schema
 from mabpl.judges.owners import Owner
 from mabpl.judges.store_commits import Commits, put_answer
-from mabpl.judges.store_reading import Parser
+from mabpl.judges.store_reading import Attempted, Parser
 from mabpl.judges.store_schema import StoreUnwritable
 from mabpl.judges.types import Answer, Question, Verdict
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mabpl.judges.store_parts import Checked
     from mabpl.judges.store_why import Why
 
-__all__ = ["Lost", "Parser", "Store", "StoreUnwritable"]
+__all__ = ["Attempted", "Lost", "Parser", "Store", "StoreUnwritable"]
 
 _CENT_DUST = 1e-9
 """What sums of costs may be off by, in floating point."""
@@ -234,6 +234,13 @@ class Store:
         return len(given.keys() - known)
 
     # Reading
+
+    def attempts(self, keys: Iterable[str]) -> Iterator[Attempted]:
+        """Every attempt at the questions ``keys``, in the order in which they were kept, with what it is read as."""
+        for some in reading.chunks(keys):
+            with self.commits.reading() as db:
+                found = reading.attempts(db, self.parser, some)
+            yield from found
 
     def verdicts(self, kind: str | None = None, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The `verdicts` table as it is now, in key order: each question's last verdict, else its last failure."""

@@ -28,7 +28,8 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """``parse(kind, body, labels)`` reads a verdict in a raw answer; ``version`` changes whenever its readings may."""
+    """``parse(kind, body, texts)`` reads a verdict in a raw answer to a request with these ``texts``; ``version``
+    changes whenever its readings may."""
 
     version: int
     parse: Callable[[str, bytes, list[str]], Verdict]
@@ -39,10 +40,27 @@ class Parser:
 
         return cls(parsing.PARSER, parsing.parse)
 
-    def read(self, kind: str, outcome: str, body: bytes, labels: list[str]) -> Verdict:
+    def read(self, kind: str, outcome: str, body: bytes, texts: list[str]) -> Verdict:
         if outcome == IMPORTED:
             return Verdict(**json.loads(body))
-        return self.parse(kind, body, labels) if outcome == "answered" else Verdict("error")
+        return self.parse(kind, body, texts) if outcome == "answered" else Verdict("error")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """An attempt at a question, and the verdict in it. ``outcome``: of the answer, or ``lost`` or ``imported``.
+    ``recorded``: when it was kept, in seconds of the epoch; the rest as in :class:`~mabpl.judges.types.Answer`."""
+
+    key: str
+    outcome: str
+    http_status: int | None
+    seconds: float | None
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_reasoning: int | None
+    cost: float | None
+    recorded: float
+    verdict: Verdict
 
 
 def packed(body: bytes) -> bytes:
@@ -77,16 +95,17 @@ def chunks(items: Iterable[Any], size: int = AT_ONCE) -> Iterator[list[Any]]:
 
 _ANSWER = """
     SELECT a.id, a.key, a.outcome, a.body, q.request, r.kind, r.predicted_label, r.primary_label, r.also,
-        q.judge, q.route, q.seed, a.tokens_in, a.tokens_out, a.tokens_reasoning, a.cost, a.seconds
+        q.judge, q.route, q.seed, a.tokens_in, a.tokens_out, a.tokens_reasoning, a.cost, a.seconds,
+        a.http_status, a.recorded
     FROM answers a JOIN questions q USING (key) JOIN requests r USING (request)
 """
 
 
 def _read(row: tuple[Any, ...], parser: Parser) -> Verdict:
     outcome, body, kind, predicted, primary, also = row[2], row[3], *row[5:9]
-    labels = [label for label in (predicted, primary, *json.loads(also or "[]")) if label is not None]
+    texts = [text for text in (predicted, primary, *json.loads(also or "[]")) if text is not None]
     try:
-        return parser.read(kind, outcome, unpacked(body), labels)
+        return parser.read(kind, outcome, unpacked(body), texts)
     except zlib.error:  # the disk's fault; `verify` names the answer
         return Verdict("error")
 
@@ -120,6 +139,16 @@ def known(db: sqlite3.Connection, parser: Parser, keys: Iterable[str]) -> set[st
         )
         found.update(key for (key,) in rows)
     return found
+
+
+def attempts(db: sqlite3.Connection, parser: Parser, keys: Iterable[str]) -> list[Attempted]:
+    """See :meth:`mabpl.judges.store.Store.attempts`."""
+    rows = db.execute(f"{_ANSWER} WHERE {OF_KEYS} ORDER BY a.id", (json.dumps(list(keys)),)).fetchall()
+    names = ("tokens_in", "tokens_out", "tokens_reasoning", "cost", "seconds", "http_status", "recorded")
+    return [
+        Attempted(key=row[1], outcome=row[2], verdict=_read(row, parser), **dict(zip(names, row[12:], strict=True)))
+        for row in rows
+    ]
 
 
 _STANDING = """

@@ -12,7 +12,7 @@ import msgspec
 from mabpl.judges import retry
 from mabpl.judges.endpoint import Endpoint
 from mabpl.judges.retry import Fate
-from mabpl.judges.types import Answer, Question
+from mabpl.judges.types import Answer
 
 if TYPE_CHECKING:
     import httpx
@@ -56,14 +56,13 @@ def connect(endpoint: Endpoint, connections: int) -> httpx.AsyncClient:
     )
 
 
-async def call(http: httpx.AsyncClient, endpoint: Endpoint, question: Question) -> Attempt:
-    """Sends ``question`` once. Errors of the network are fates, not exceptions."""
+async def call(http: httpx.AsyncClient, endpoint: Endpoint, key: str, content: bytes) -> Attempt:
+    """Sends ``content`` for the question ``key`` once. Errors of the network are fates, not exceptions."""
     import aiohttp
     import httpx
 
     began = time.perf_counter()
     status, body, asked_to_wait, error = None, bytearray(), 0.0, None
-    content = msgspec.json.encode(question.body)
     try:
         async with (
             asyncio.timeout(endpoint.timeouts.connect + endpoint.timeouts.read),
@@ -85,7 +84,7 @@ async def call(http: httpx.AsyncClient, endpoint: Endpoint, question: Question) 
     words = endpoint.words(raw if error is None else str(error).encode(errors="replace")) if trouble else ""
     said = f"{trouble}: {words}" if words else trouble
     usage = _usage(raw, endpoint) if fate is Fate.ANSWERED else {}
-    answer = Answer(question.key, fate.outcome, status, raw, time.perf_counter() - began, **usage)
+    answer = Answer(key, fate.outcome, status, raw, time.perf_counter() - began, **usage)
     return Attempt(answer, fate, trouble, said, asked_to_wait)
 
 

@@ -19,8 +19,9 @@ def fingerprint(value: Any) -> str:
 class Request:
     """What is asked, whoever answers: one row of `requests`. Labels are as sent, after hygiene.
 
-    ``request``: fingerprint of everything else. ``kind``: pa or joint. ``also``: the other labels in the span of the
-    predicted segment, in time order.
+    ``request``: fingerprint of everything else. ``kind``: pa, joint or window. ``also``: the other labels in the span
+    of the predicted segment, in time order. Of a window of a video, which a model is to annotate, ``predicted_label``
+    names the video, ``primary`` the window, and ``also`` is its start and end in seconds.
     """
 
     request: str
@@ -31,13 +32,19 @@ class Request:
     instruction: str | None = None
     prompt_hash: str = ""
 
+    @property
+    def texts(self) -> list[str]:
+        """What a parser is told of the request."""
+        return [self.predicted_label, self.primary, *self.also]
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """One call: a request put to a judge with a seed.
 
     ``key``: fingerprint of all that can change the answer. ``route``: the public host's name, or
-    ``self-hosted``. ``body``: exactly what is sent. ``worst_cost``: what the call may cost at most, in the currency
+    ``self-hosted``. ``body``: exactly what is sent; where it shows a video, which of it and how, in
+    the place of what is made of it when it is sent. ``worst_cost``: what the call may cost at most, in the currency
     of the price; it is reserved from the budget while the call is open.
     """
 
