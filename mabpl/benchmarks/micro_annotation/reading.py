@@ -180,7 +180,7 @@ def read_predictions(
         runs=_runs(placed, names, read_map(map_file) if map_file else {}),
         segments=segments_frame(frame.select("run", "set", "clip_id"), [entry[5] for entry in timelines]),
         timelines=frame,
-        problems=merge_problems(*(problems_table(read.problems) for read, _ in placed), problems_table([])),
+        problems=merge_problems(problems_table(problem for read, _ in placed for problem in read.problems)),
         sources=tuple(
             Source(read.file, read.sha256, set_of, name.run) for (read, set_of), name in zip(placed, names, strict=True)
         ),
