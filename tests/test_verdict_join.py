@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,6 +222,7 @@ def test_credit_is_the_mean_of_the_judge_seeds_that_have_every_verdict_of_the_cl
 def test_a_clip_without_a_complete_seed_is_null_and_never_0() -> None:
     for given_ in (
         said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 2, 90.0, True)),
+        said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 1, math.nan, True), ("y", 2, 100.1, True)),
         said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 1, None, True), ("y", 2, 9.0, None)),
     ):
         found = verdicts.pa_credits(ASKED, given_, [1, 2])

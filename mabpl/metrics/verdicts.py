@@ -68,6 +68,8 @@ def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
     found = pairs.select(TIMELINE_KEY)[first].join(
         keys.with_row_index("timeline"), on=TIMELINE_KEY, how="left", maintain_order="left"
     )
+    if found["timeline"].null_count():
+        raise UsageError("there are pairs of timelines that are not scored")
     timeline = np.repeat(found["timeline"].to_numpy().astype(np.int64), np.diff(np.append(first, pairs.height)))
     predicted, human = (pairs[name].to_numpy().astype(np.int64) for name in ("predicted", "human"))
     if pairs.height and max(predicted.max(), human.max()) >> _BITS:
@@ -78,14 +80,14 @@ def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
 def pa_credits(asked: Asked, verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int]) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip).
 
-    ``verdicts``: request, judge_seed, score (0-100), equivalent, in any order; one with a null is none. Raises
-    :class:`UsageError` where a request has two of one seed.
+    ``verdicts``: request, judge_seed, score, equivalent, in any order; one with a null, or a score that is not 0 to
+    100, is none. Raises :class:`UsageError` where a request has two of one seed.
     """
-    of_seeds = pl.col("judge_seed").is_in(list(seeds))
-    known = verdicts.lazy().filter(of_seeds, pl.col("score").is_not_null(), pl.col("equivalent").is_not_null())
+    of_seeds, sound = pl.col("judge_seed").is_in(list(seeds)), pl.col("score").is_between(0, 100)
+    known = verdicts.lazy().filter(of_seeds, sound, pl.col("equivalent").is_not_null())
     verdicts = known.select("request", "judge_seed", "score", "equivalent").collect()
     score = verdicts["score"].to_numpy()
-    strict = np.where(verdicts["equivalent"].to_numpy(), score, 0.0)
+    strict = score * verdicts["equivalent"].to_numpy()
     tables = _of_pairs(asked, verdicts, seeds, score, strict)
     complete = _sums(asked, np.isnan(tables[0])) == 0
     used = complete.sum(axis=1)
@@ -130,7 +132,7 @@ def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *value
         number = _rows(ids, distinct)
     question = np.repeat(number, np.diff(np.append(first, verdicts.height)))
     order = np.argsort(np.asarray(seeds, np.int64))
-    column = order[np.searchsorted(seeds, verdicts["judge_seed"].to_numpy(), sorter=order)]
+    column = order.take(np.searchsorted(seeds, verdicts["judge_seed"].to_numpy(), sorter=order))
     cell = question * len(seeds) + column
     of_pair = _rows(asked.requests, distinct)
     found = []
