@@ -140,6 +140,7 @@ def conclude(bench: str, corpus: dict[str, Any], results: dict[str, Result], goa
         "bench": bench,
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
+        "load": os.getloadavg()[1],
         "corpus": {key: value for key, value in corpus.items() if key not in ("folder", "generator")},
         "rows": [result.row(name) for name, result in results.items()],
         "goals": [goal.row() for goal in goals],
@@ -165,7 +166,7 @@ def markdown(figures: dict[str, Any]) -> str:
     lines = [
         f"### {figures['bench']}",
         "",
-        f"{figures['date']}; {figures['machine']}. {size or 'No corpus'}.",
+        f"{figures['date']}; {figures['machine']}; load {figures['load']:.1f}. {size or 'No corpus'}.",
         "",
         "| | median | fastest - slowest | CPU | first call | peak memory |",
         "|---|---:|---:|---:|---:|---:|",
