@@ -553,6 +553,7 @@ def test_an_edited_verdict_of_a_folder_shows_in_verify(
 def test_verify_recomputes_a_judged_json_and_shows_what_an_edit_does(
     mabpl_: Mabpl, root: Path, server: JudgeServer
 ) -> None:
+    change_the_prompt(root)
     for command in (trial(root), ["joint", "--root", root, "-p", file_of(root), "--limit", 2]):
         mabpl_(*command)
     joint = scores_of(root).with_name(f"{RUN}.{SET}.joint.json")

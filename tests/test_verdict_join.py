@@ -110,7 +110,7 @@ def tables(clips: Clips) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def answered(planned: Plan, judge: Opinion) -> dict[Kind, pl.DataFrame]:
-    """The `verdicts` of ``judge`` on all that is asked; what it lacks is a failure of some kind, or no row."""
+    """The `verdicts` of ``judge`` on all that is asked; what it lacks is a failure, whatever it says, or no row."""
     rows: dict[Kind, list[dict[str, Any]]] = {"pa": [], "joint": []}
     for row in planned.requests.iter_rows(named=True):
         base = {"request": row["request"], "kind": row["kind"], "judge": "j", "route": "r", "parser": 1}
@@ -123,7 +123,10 @@ def answered(planned: Plan, judge: Opinion) -> dict[Kind, pl.DataFrame]:
                 accepted = judge.joint(row["predicted_label"], row["primary"])
                 values = {} if accepted is None else {"accepted": accepted}
             if values or seed != 2:
-                rows[row["kind"]].append({**common, "status": "ok" if values else "no_json", **values})
+                stray = {"score": 50.0, "equivalent": True, "accepted": True}
+                rows[row["kind"]].append(
+                    {**common, **({"status": "ok"} if values else {"status": "no_json", **stray}), **values}
+                )
     return {kind: pl.DataFrame(rows[kind], schema=schemas.VERDICTS.schema) for kind in rows}
 
 
@@ -201,7 +204,7 @@ def said(*rows: tuple[str, int, float | None, bool | None]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=["request", "judge_seed", "score", "equivalent"], orient="row")
 
 
-ASKED = lone(("a", 0, 0, "x", True), ("a", 1, 0, "y", False), ("a", 1, 1, "z", True), ("b", 0, 0, "x", True))
+ASKED = lone(("b", 0, 0, "x", True), ("a", 1, 1, "z", True), ("a", 1, 0, "y", False), ("a", 0, 0, "x", True))
 
 
 def test_credit_is_the_mean_of_the_judge_seeds_that_have_every_verdict_of_the_clip() -> None:
@@ -242,10 +245,14 @@ def test_a_score_of_0_is_a_verdict_and_so_is_a_refusal() -> None:
 
 def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_requests_are_not_looked_at() -> None:
     whole = [(request, 1, 70.0, True) for request in "xyz"]
-    for more in ([("x", 1, 71.0, True)], [("x", 1, 70.0, True)]):
+    again = ("x", 1, 70.0, True)
+    for more in ([("x", 1, 71.0, True)], [again], [again, ("elsewhere", 1, 0.0, False)]):
         for order in (1, -1):
             with pytest.raises(UsageError, match="several verdicts of one judge seed"):
                 verdicts.pa_credits(ASKED, said(*[*whole, *more][::order]), [1, 2])
+    lost = said(("elsewhere", 1, 80.0, True), *whole[:2])
+    assert verdicts.pa_credits(ASKED, lost, [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
+    assert verdicts.pa_credits(ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
     other = said(*whole, ("x", 9, 0.0, False), ("elsewhere", 1, 0.0, False), ("elsewhere", 1, 1.0, False))
     assert verdicts.pa_credits(ASKED, other.reverse(), [1])["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
 

@@ -139,7 +139,7 @@ def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *value
     for each in values:
         table = np.full((len(distinct) + 1, len(seeds)), np.nan)
         table.ravel()[cell] = each
-        table[-1] = np.nan  # where -1 points to: verdicts of no request, requests without a verdict
+        table[-1] = np.nan  # where -1 points to: verdicts on what was not asked, requests without one
         found.append(table)
     if np.count_nonzero(~np.isnan(found[0])) < np.count_nonzero(question >= 0):
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
