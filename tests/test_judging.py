@@ -24,7 +24,6 @@ from mabpl.cli.main import run
 from mabpl.data import sample_folder
 from mabpl.errors import UsageError
 from mabpl.judges import client, retry
-from mabpl.judges.endpoint import Endpoint
 from mabpl.judges.judge import from_environment
 from mabpl.judges.store import Store
 
@@ -715,8 +714,7 @@ def test_python_gives_what_the_command_line_gives(
 ) -> None:
     labels, made = root / "data" / SET / "labels.jsonl", file_of(root)
     document = mabpl_("score", "--labels", labels, "-p", made, "--judge-seeds", "1,2", "--json").json
-    judge, key = from_environment("pa", seeds=[1, 2])
-    chosen = mabpl.Judging("api", ("pa",), {"pa": (judge, Endpoint(judge.base_url, key))}, tmp_path / "store")
+    chosen = mabpl.Judging.from_environment(kinds=["pa"], judge_seeds=[1, 2], store=tmp_path / "store")
     scores = mabpl.score(labels, made, judge=chosen)
     rows = {row["clip_id"]: row for row in scores.table("clip_scores").iter_rows(named=True)}
     assert {clip: row["pa_f1"] for clip, row in document["per_clip"].items()} == {
@@ -727,7 +725,7 @@ def test_python_gives_what_the_command_line_gives(
         table = store.verdicts()
     joined = mabpl.score(labels, made, judge=table)
     assert_frame_equal(joined.table("clip_scores"), scores.table("clip_scores"))
-    stored = mabpl.Judging("stored", ("pa",), {"pa": (judge, None)}, tmp_path / "store")
+    stored = mabpl.Judging.from_environment("stored", kinds=["pa"], judge_seeds=[1, 2], store=tmp_path / "store")
     assert_frame_equal(mabpl.score(labels, made, judge=stored).table("clip_scores"), scores.table("clip_scores"))
     assert len(server.ledger) == paid
     one_seed = mabpl.score(labels, made, judge=table.filter(judge_seed=2))

@@ -18,7 +18,7 @@ from mabpl.errors import UsageError, unknown_name, unreadable
 from mabpl.judges import embedded, requests
 from mabpl.judges.client import Outcome, Progress, ask
 from mabpl.judges.endpoint import Endpoint, Price
-from mabpl.judges.judge import Judge
+from mabpl.judges.judge import Judge, from_environment
 from mabpl.judges.prompts import Prompts, load_prompts, messages
 from mabpl.judges.store import Store
 from mabpl.judges.store_schema import FILE as STORE_FILE
@@ -55,6 +55,30 @@ class Judging:
     give_up_after: float = 900.0
     max_calls: int | None = None
     max_cost: float | None = None
+
+    @classmethod
+    def from_environment(
+        cls,
+        how: Literal["api", "stored"] = "api",
+        *,
+        kinds: Sequence[Kind] = KINDS,
+        store: str | Path = "judge_cache",
+        root: str | None = None,
+        judge_seeds: Sequence[int] | None = None,
+        **limits: Any,
+    ) -> Judging:
+        """The judges that the ``MAB_JUDGE_*`` and ``MAB_JOINT_JUDGE_*`` variables name, or the published ones.
+
+        ``limits``: concurrency, give_up_after, max_calls, max_cost. Raises :class:`UsageError` where a judge that is
+        to be asked has no API key.
+        """
+        judges: dict[Kind, tuple[Judge, Endpoint | None]] = {}
+        for kind in kinds:
+            found, key = from_environment(kind, seeds=judge_seeds if kind == "pa" else None)
+            if how == "api" and key is None:
+                raise UsageError(f"the {kind} judge at {found.route} has no API key", "set its API key variable")
+            judges[kind] = found, Endpoint(found.base_url, key) if how == "api" else None
+        return cls(how, tuple(kinds), judges, Path(store), root, **limits)
 
 
 @dataclass(frozen=True, slots=True)
