@@ -19,7 +19,10 @@ def _option(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How timelines are compared. Times in seconds unless a name says frames; one frame is 1/30 s."""
+    """How timelines are compared, and a model's answers read.
+
+    Times in seconds unless a name says frames; one frame is 1/30 s.
+    """
 
     time_base: Literal["frames", "seconds"] = _option(
         "frames", "boundaries are compared on the 30 fps frame grid, or as seconds with tolerance_s"
@@ -43,6 +46,10 @@ class Settings:
     seg_iou: float = _option(0.75, "Seg F1 and Joint F1: least overlap-over-union of a match, inclusive")
     missing: Literal["refuse", "empty", "skip"] = _option(
         "refuse", "a clip without a prediction: an error, an empty timeline (0), or left out (partial result)"
+    )
+
+    parse_mode: Literal["strict", "lenient"] = _option(
+        "strict", "a model's answers that are not quite valid are asked for again, or repaired where they can be"
     )
 
     def __post_init__(self) -> None:

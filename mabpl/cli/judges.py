@@ -163,7 +163,7 @@ def judge_with(scores: Scores, chosen: Judging, quiet: bool) -> Judged:
     """Judges ``scores`` and tells on standard error what it took."""
     from mabpl.benchmarks.micro_annotation.judging import judge_scores
 
-    with _Bar(quiet) as bar:
+    with Bar(quiet) as bar:
         judged = judge_scores(scores, chosen, bar.tell)
     for kind in judged.left_out:
         common.note(f"{_METRIC[kind]} is left out: {chosen.store} has no verdict of its judge")
@@ -195,7 +195,7 @@ def _tell_lacking(judged: Judged, chosen: Judging) -> None:
     common.note(f"incomplete: {lacking} clips lack a verdict; {why}")
 
 
-class _Bar:
+class Bar:
     """A progress bar on a terminal, nothing elsewhere."""
 
     def __init__(self, quiet: bool) -> None:
@@ -203,7 +203,7 @@ class _Bar:
         self.bar: Any = None
         self.tasks: dict[str, Any] = {}
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> Bar:
         if not self.quiet:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -77,13 +77,13 @@ class Prompts:
         return {**files, "joint_layout": self.joint_layout}
 
 
-def load_prompts(root: str | os.PathLike[str] | None = None) -> Prompts:
-    """Our prompt files; those in ``root/prompts`` take their place, to the letter.
+def load_prompts(root: str | os.PathLike[str] | None = None, names: Iterable[str] = FILES) -> Prompts:
+    """Our prompt files ``names``; those in ``root/prompts`` take their place, to the letter.
 
     Raises :class:`~mabpl.errors.InputError` for a file that is no UTF-8 text, or empty.
     """
     files = {}
-    for name in FILES:
+    for name in names:
         theirs = Path(root) / "prompts" / name if root is not None else None
         if theirs is not None and theirs.is_file():
             files[name] = _read(theirs, "dataset")

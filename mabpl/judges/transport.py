@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ LARGEST_BODY = 8 * 2**20
 
 _IDLE_S = 4.0
 """An idle connection is closed after this, before the server does it (often after 5 s): a call on its way is lost."""
+
+_PIECE = 2**18
+"""Bytes of a request that are handed on at once."""
 
 _LARGEST_COUNT = 2**53
 
@@ -66,7 +70,7 @@ async def call(http: httpx.AsyncClient, endpoint: Endpoint, key: str, content: b
     try:
         async with (
             asyncio.timeout(endpoint.timeouts.connect + endpoint.timeouts.read),
-            http.stream("POST", endpoint.url, content=content) as response,
+            http.stream("POST", endpoint.url, **_sent(content)) as response,
         ):
             status = response.status_code
             asked_to_wait = retry.retry_after(response.headers)
@@ -86,6 +90,18 @@ async def call(http: httpx.AsyncClient, endpoint: Endpoint, key: str, content: b
     usage = _usage(raw, endpoint) if fate is Fate.ANSWERED else {}
     answer = Answer(key, fate.outcome, status, raw, time.perf_counter() - began, **usage)
     return Attempt(answer, fate, trouble, said, asked_to_wait)
+
+
+def _sent(content: bytes) -> dict[str, Any]:
+    """In pieces where it is large: other calls go on while it is on its way."""
+    if len(content) <= _PIECE:
+        return {"content": content}
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(content), _PIECE):
+            yield content[start : start + _PIECE]
+
+    return {"content": pieces(), "headers": {"Content-Length": str(len(content))}}
 
 
 class _Reply(msgspec.Struct):

@@ -152,7 +152,12 @@ MATCHES = Table(
     ),
 )
 
-_KIND = Column("kind", pl.String, "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1)")
+_KIND = Column(
+    "kind",
+    pl.String,
+    "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1); window: a model's timeline of a part "
+    "of a clip",
+)
 
 REQUESTS = Table(
     "requests",
