@@ -15,6 +15,7 @@ COMMANDS = {
     "demo": "score the bundled sample: the whole tool in one command",
     "run": "annotate videos with a model: from an endpoint and clips to a prediction file",
     "validate": "check prediction and labels files, or fix what is plainly wrong",
+    "convert": "cut segments longer than 10 s, or resolve overlaps, in a prediction file",
     "score": "Boundary F1, Temporal F1 and the PA metrics, of one file or of many",
     "joint": "Seg F1@0.75 and Joint F1@0.75 of one file",
     "headline": "combine the sets of one model into the published score",

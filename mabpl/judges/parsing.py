@@ -6,11 +6,11 @@ Answers are kept raw, so a better parser reads old ones again: ``PARSER`` is its
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from mabpl.errors import unknown_name
+from mabpl.judges.answers import objects, without_thinking
 from mabpl.judges.types import Verdict
 
 Values = dict[str, Any]
@@ -25,18 +25,6 @@ ACCEPT_KEYS = (
 """Keys that may hold the joint judge's boolean: ours, then those that a foreign rubric may ask for. The first wins."""
 
 _NOTHING: Values = {}
-_LONGEST = 50_000
-_BRACES = 1_000
-"""A verdict is looked for at this many opening braces from the end, in objects of up to ``_LONGEST`` characters."""
-
-_THINKING = re.compile(
-    r"(?:[<\[](?P<close>/)?(?:\w{1,20}:)?(?:think|thinking|thought|reasoning)[>\]])"
-    r"|\u25c1(?P<kimi>/)?think\u25b7"
-    r"|<\|(?:begin|(?P<end>end))_of_thought\|>"
-    r"|<\|channel\|>(?:analysis|(?P<final>final))<\|message\|>",
-    re.IGNORECASE,
-)
-_DECODER = json.JSONDecoder()
 
 
 def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
@@ -62,7 +50,7 @@ def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
     if not isinstance(message, dict):
         return Verdict("error")
     content = message.get("content")
-    reply, thought = _without_thinking(_text(content))
+    reply, thought = without_thinking(_text(content))
     told = [_text(message.get("reasoning_content")), _text(message.get("reasoning")), _thoughts(content), thought]
     if choice.get("finish_reason") == "length":
         status, values = "truncated", _NOTHING
@@ -98,57 +86,27 @@ def _parts(content: Any, kind: str) -> list[dict[str, Any]]:
     return [part for part in listed if isinstance(part, dict) and part.get("type") == kind]
 
 
-def _without_thinking(content: str) -> tuple[str, str]:
-    """``content`` in two: outside and inside thinking blocks.
-
-    A block without an end reaches to the end; one without a beginning began before the content, in the prompt.
-    """
-    outside, inside = [""], [""]
-    position, thinking = 0, False
-    for tag in _THINKING.finditer(content):
-        between = content[position : tag.start()]
-        (inside if thinking else outside).append(between)
-        closing = any(tag[name] for name in ("close", "kimi", "end", "final"))
-        if closing and not thinking:
-            inside += outside
-            outside.clear()
-        position, thinking = tag.end(), not closing
-    (inside if thinking else outside).append(content[position:])
-    return "".join(outside), "".join(inside)
-
-
 def _last_verdict(kind: str, reply: str, labels: list[str]) -> tuple[str, Values]:
     """Status and values of the last object that holds a verdict; if none does, what came nearest to one."""
     found: dict[str, Values] = {"no_json": _NOTHING}
-    position = 0
-    for brace in _braces(reply):
-        if brace < position:
+    for candidate in objects(reply, _READERS[kind]):
+        values = candidate.value
+        if candidate.cut:
             continue
-        try:
-            value, length = _DECODER.raw_decode(reply[brace : brace + _LONGEST])
-        except (ValueError, RecursionError):
-            continue
-        values = _READERS[kind](value)
-        if values is not None:
-            position = brace + length
-        if values is None or any(_squeezed(reply[brace:position]) in label for label in labels):
+        if values is None or _is_quoted(reply[candidate.start : candidate.end], labels):
             found["no_verdict"] = _NOTHING
         else:
             found["ok" if values else "bad_value"] = values
     return next((status, found[status]) for status in ("ok", "bad_value", "no_verdict", "no_json") if status in found)
 
 
+def _is_quoted(text: str, labels: list[str]) -> bool:
+    squeezed = _squeezed(text)
+    return any(squeezed in label for label in labels)
+
+
 def _squeezed(text: str) -> str:
     return "".join(text.split())
-
-
-def _braces(reply: str) -> list[int]:
-    """Where the last opening braces are, in ascending order."""
-    found: list[int] = []
-    position = len(reply)
-    while len(found) < _BRACES and (position := reply.rfind("{", 0, position)) >= 0:
-        found.append(position)
-    return found[::-1]
 
 
 def _read_pa(value: Values) -> Values | None:

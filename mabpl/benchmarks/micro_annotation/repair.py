@@ -8,35 +8,20 @@ values concerned. Nothing is guessed: where two explanations fit, the times stay
 from __future__ import annotations
 
 import os
-import re
 import statistics
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.checks import check_predictions
-from mabpl.benchmarks.micro_annotation.lines import BYTE_ORDER_MARK, Lines
-from mabpl.benchmarks.micro_annotation.naming import STDIN
-from mabpl.benchmarks.micro_annotation.parsing import LIMIT_US, RowReader, encodable
+from mabpl.benchmarks.micro_annotation.edits import Row, as_file, edited, read_rows, seconds_in
+from mabpl.benchmarks.micro_annotation.parsing import encodable
+from mabpl.benchmarks.micro_annotation.postprocess import resolve_overlaps, sort_segments
 from mabpl.benchmarks.micro_annotation.reading import Labels, read_predictions
-from mabpl.benchmarks.micro_annotation.rows import PredictionRow
-from mabpl.errors import unreadable
 from mabpl.tables.schemas import FRAME_RATE
-
-CHANGES = {
-    "line": pl.Int64,
-    "clip_id": pl.String,
-    "segment": pl.Int32,
-    "field": pl.String,
-    "rule": pl.String,
-    "before": pl.String,
-    "after": pl.String,
-}
 
 _TIMES = ("start_s", "end_s")
 _NEARLY_ALL = 0.9
@@ -44,7 +29,6 @@ _NEARLY_ALL = 0.9
 _FILLED = 0.7
 """Median share of the duration that a timeline must reach in the right unit."""
 _SLACK_S = 0.5
-_UNCLEAR = ("invalid-json", "encoding", "duplicate-key")
 
 
 @dataclass(frozen=True)
@@ -57,47 +41,6 @@ class Repaired:
     changes: pl.DataFrame
     remaining: pl.DataFrame
     notes: tuple[str, ...]
-
-
-class _Change(NamedTuple):
-    line: int
-    clip_id: str
-    segment: int
-    field: str
-    rule: str
-    before: str
-    after: str | None
-
-
-@dataclass
-class _Segment:
-    """``raw``: each field as it is written; ``times``: start_s and end_s where they are numbers (now)."""
-
-    position: int
-    raw: dict[str, msgspec.Raw]
-    times: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def sound(self) -> bool:
-        if len(self.times) < 2 or max(map(abs, self.times.values())) > LIMIT_US / 1e6:
-            return False
-        return round(self.times["end_s"] * 1e6) > round(self.times["start_s"] * 1e6)
-
-
-@dataclass
-class _Row:
-    number: int
-    clip_id: str
-    raw: dict[str, msgspec.Raw]
-    segments: list[_Segment]
-    changes: list[_Change] = field(default_factory=list)
-
-    def set_time(self, segment: _Segment, name: str, value: float, rule: str) -> None:
-        before = bytes(segment.raw[name]).decode()
-        after = repr(round(value, 6))
-        segment.times[name] = round(value, 6)
-        segment.raw[name] = msgspec.Raw(after.encode())
-        self.changes.append(_Change(self.number, self.clip_id, segment.position, name, rule, before, after))
 
 
 def repair(
@@ -114,70 +57,35 @@ def repair(
     :class:`InputError` for a file that cannot be read, or that has a line too long to be copied.
     """
     file = os.fspath(path)
-    texts, rows = _read(file)
+    texts, rows = read_rows(file)
     for row in rows:
         _read_texts(row)
     scales, note = _unit(rows, labels)
     for row in rows:
         _rescale(row, scales)
         if all(segment.sound for segment in row.segments):
-            _sort(row)
-            _resolve_overlaps(row)
-    changed = {row.number: row for row in rows if row.changes}
-    data = b"".join(_written(changed[n], text) if n in changed else text for n, text in enumerate(texts, 1))
+            sort_segments(row)
+            resolve_overlaps(row)
+    data, changes = edited(texts, rows)
     return Repaired(
         data,
-        pl.DataFrame([change for row in rows for change in row.changes], schema=CHANGES, orient="row"),
+        changes,
         _remaining(file, data, labels, set_name, clips),
         (f"{file}: {note}",) if note else (),
     )
 
 
-def _read(file: str) -> tuple[list[bytes], list[_Row]]:
-    """Every line as it is, and as a row where it is one that can be told."""
-    reader = RowReader(PredictionRow, thorough=False)
-    texts: list[bytes] = []
-    rows: list[_Row] = []
-    for line in Lines(file):
-        if line.cut:
-            raise unreadable(file, f"line {line.number} is too long to be copied", "write one clip a line")
-        texts.append(line.data + b"\n" * line.ended)
-        data = line.data.removeprefix(BYTE_ORDER_MARK)
-        parsed = reader.read(data)
-        if parsed.clip_id is None or any(fault.rule in _UNCLEAR for fault in parsed.faults):
-            continue
-        try:
-            raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-            segments = msgspec.json.decode(raw["segments"], type=list[dict[str, msgspec.Raw]])
-        except (msgspec.DecodeError, KeyError):
-            continue
-        rows.append(_Row(line.number, parsed.clip_id, raw, [_Segment(i, s) for i, s in enumerate(segments)]))
-    return texts, rows
-
-
-def _read_texts(row: _Row) -> None:
+def _read_texts(row: Row) -> None:
     """Takes in the times that are numbers; those that are text become numbers."""
     for segment in row.segments:
         for name in _TIMES:
             value = msgspec.json.decode(segment.raw[name]) if name in segment.raw else None
             if isinstance(value, str):
-                seconds = _seconds(value)
+                seconds = seconds_in(value)
                 if seconds is not None:
                     row.set_time(segment, name, seconds, "clock-time" if ":" in value else "quoted-number")
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 segment.times[name] = float(value)
-
-
-def _seconds(text: str) -> float | None:
-    """``mm:ss``, ``hh:mm:ss`` or plain seconds, with decimals after a point or comma."""
-    found = re.fullmatch(r"\s*(?:(?:(\d+):)?(\d+):)?(\d{1,9}(?:[.,]\d+)?)\s*", text, re.ASCII)
-    if not found:
-        return None
-    hours, minutes = int(found[1] or 0), int(found[2] or 0)
-    seconds = float(found[3].replace(",", "."))
-    if (found[1] and minutes >= 60) or (found[2] and seconds >= 60):
-        return None
-    return hours * 3600 + minutes * 60 + seconds
 
 
 class _Scales(NamedTuple):
@@ -187,7 +95,7 @@ class _Scales(NamedTuple):
     factor: Mapping[str, float]
 
 
-def _unit(rows: Sequence[_Row], labels: Labels) -> tuple[_Scales | None, str]:
+def _unit(rows: Sequence[Row], labels: Labels) -> tuple[_Scales | None, str]:
     """The unit that the times of the whole file plainly are in, if not seconds; else why it was left."""
     videos = {
         clip_id: (duration, fps)
@@ -221,7 +129,7 @@ def _fits(last_s: Mapping[str, float], durations: Mapping[str, float]) -> bool:
     return inside and statistics.median(last_s[clip_id] / durations[clip_id] for clip_id in last_s) >= _FILLED
 
 
-def _rescale(row: _Row, scales: _Scales | None) -> None:
+def _rescale(row: Row, scales: _Scales | None) -> None:
     factor = scales.factor.get(row.clip_id) if scales else None
     if scales and factor:
         for segment in row.segments:
@@ -229,49 +137,9 @@ def _rescale(row: _Row, scales: _Scales | None) -> None:
                 row.set_time(segment, name, value / factor, scales.rule)
 
 
-def _sort(row: _Row) -> None:
-    row.segments.sort(key=lambda s: (s.times["start_s"], s.times["end_s"], s.position))
-    row.changes += [
-        _Change(row.number, row.clip_id, segment.position, "segments", "unsorted", str(segment.position), str(index))
-        for index, segment in enumerate(row.segments)
-        if segment.position != index
-    ]
-
-
-def _resolve_overlaps(row: _Row) -> None:
-    """Each start no earlier than the end before it; a segment that this empties is left out."""
-    kept: list[_Segment] = []
-    for segment in row.segments:
-        reached = kept[-1].times["end_s"] if kept else segment.times["start_s"]
-        if round(segment.times["end_s"] * 1e6) <= round(reached * 1e6):
-            before = msgspec.json.encode(segment.raw).decode()
-            row.changes.append(_Change(row.number, row.clip_id, segment.position, "segments", "overlap", before, None))
-            continue
-        if round(segment.times["start_s"] * 1e6) < round(reached * 1e6):
-            row.set_time(segment, "start_s", reached, "overlap")
-        kept.append(segment)
-    row.segments = kept
-
-
-def _written(row: _Row, text: bytes) -> bytes:
-    """The line with the row's segments in it; spaced as it was, each other field as it was written."""
-    body = text.rstrip(b"\r\n")
-    mark = BYTE_ORDER_MARK if body.startswith(BYTE_ORDER_MARK) else b""
-    colon, comma = (b": ", b", ") if b'": ' in body else (b":", b",")
-
-    def written(fields: Mapping[str, msgspec.Raw | bytes]) -> bytes:
-        items = (msgspec.json.encode(name) + colon + bytes(value) for name, value in fields.items())
-        return b"{" + comma.join(items) + b"}"
-
-    segments = b"[" + comma.join(written(segment.raw) for segment in row.segments) + b"]"
-    return mark + written({**row.raw, "segments": segments}) + text[len(body) :]
-
-
 def _remaining(
     file: str, data: bytes, labels: Labels, set_name: str | None, clips: Collection[str] | None
 ) -> pl.DataFrame:
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, PurePath(file).name.removesuffix(".gz") if file != STDIN else "stdin.jsonl")
-        copy.write_bytes(data)
+    with as_file(file, data) as copy:
         problems = check_predictions(read_predictions(copy, labels, set_name=set_name), labels, clips=clips)
     return problems.with_columns(file=pl.lit(encodable(file)))
