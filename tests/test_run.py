@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 import videos
 from model_server import ModelServer, Seen, Timeline
 
+from mabpl.annotate import media
 from mabpl.annotate.answers import parser
 from mabpl.annotate.forecast import forecast
 from mabpl.annotate.outputs import seed_file
@@ -127,6 +129,9 @@ def test_from_videos_to_scores(dataset: Path, tmp_path: Path, capsys: pytest.Cap
         assert len(server.seen) == 6
         assert {path: path.read_bytes() for path in before} == before
     assert timelines(out) == EXPECTED
+    cache = ["--cache", str(out.parent / "cache")]
+    assert run(["verdicts", "verify", *cache]) == 0 and run(["verdicts", "list", "--by", "kind,status", *cache]) == 0
+    assert re.search(r"window +ok +3", capsys.readouterr().out)
     scores = tmp_path / "scores.json"
     assert run(["score", "--no-judge", "--root", str(dataset), "-p", str(out), "--out", str(scores), "--quiet"]) == 0
     summary = json.loads(scores.read_text())["summary"]
@@ -161,18 +166,26 @@ def test_images(dataset: Path, tmp_path: Path, layout: str, images: int) -> None
     assert timelines(out) == {"b": EXPECTED["b"]}
 
 
-def test_each_seed_is_a_run_and_windows_are_made_once(dataset: Path, tmp_path: Path) -> None:
+def test_each_seed_is_a_run_and_windows_are_made_once(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "mine.made_2.jsonl"
+    submit = media.ProcessPoolExecutor.submit
+    done: Counter[str] = Counter()
+
+    def counted(pool: Any, function: Any, *arguments: Any) -> Any:
+        done[function.__name__] += 1
+        return submit(pool, function, *arguments)
+
+    monkeypatch.setattr(media.ProcessPoolExecutor, "submit", counted)
     with ModelServer(timelines=MODEL).running() as server:
-        assert mabpl(dataset, server, out, "--seeds", "1,11,21", "--concurrency", "2") == 0
+        assert mabpl(dataset, server, out, "--seeds", "1,11,21", "--concurrency", "1") == 0
         assert Counter(seen.seed for seen in server.seen) == {1: 3, 11: 3, 21: 3}
-    made = set()
+    assert done == {"probe": 2, "render": 3}
     for seed in (1, 11, 21):
         each = tmp_path / f"mine_seed{seed}.made_2.jsonl"
         assert timelines(each) == EXPECTED
         assert json.loads(Path(f"{each}.run.json").read_text())["run"]["generation_seed"] == seed
-        made |= {(row["clip_id"], row["start_s"], row["seconds_to_make"]) for row in lines(Path(f"{each}.usage.jsonl"))}
-    assert len(made) == 3
     assert not out.exists()
 
 
@@ -217,9 +230,11 @@ def test_bad_videos_are_named_before_anything_is_paid(
     clips = tmp_path / "videos"
     clips.mkdir()
     whole = (dataset / "data" / "made_2" / "videos" / "a.mp4").read_bytes()
+    short = videos.make(tmp_path / "short.mp4", 46 * 6, 6).read_bytes()  # its first window is whole
     (clips / "b.mp4").symlink_to(dataset / "data" / "made_2" / "videos" / "b.mp4")
     with ModelServer(timelines=MODEL).running() as server:
-        for data, why in ((whole[: len(whole) // 2], "cut off"), (None, "no such file"), (b"x" * 9000, "no video")):
+        faults = {"cut off": whole[: len(whole) // 2], "no such file": None, "no video": b"x" * 9000, "lasts 46": short}
+        for why, data in faults.items():
             out = tmp_path / why.replace(" ", "") / "mine.jsonl"
             (clips / "a.mp4").unlink(missing_ok=True)
             if data is not None:

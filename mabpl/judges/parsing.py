@@ -18,6 +18,8 @@ Values = dict[str, Any]
 PARSER = 1
 """Raised whenever an answer may be read differently than before."""
 
+WINDOW = "window"
+
 ACCEPT_KEYS = (
     "accept", "accepted", "acceptable", "is_accepted", "match", "matches", "is_match", "correct", "is_correct",
     "same", "same_event", "same_action", "equivalent",
@@ -28,7 +30,7 @@ _NOTHING: Values = {}
 
 
 def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
-    """What ``body``, the response to a request of ``kind`` (pa or joint), says; ``labels`` are those that were sent.
+    """What ``body``, the response to a request of ``kind`` (pa, joint, window), says; ``labels`` are what was sent.
 
     The last object in the reply that holds a verdict counts. Thinking is no part of the reply, and an object that
     stands in a label (spaces aside) is no verdict, for the judge may only have quoted it. ``status`` is
@@ -39,10 +41,11 @@ def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
     - ``bad_value``: a score that is no number from 0 to 100, ``equivalent`` or ``accept`` that is no boolean;
     - ``error``: no chat completion at all.
 
-    No body raises; an unknown kind does.
+    The answer about a window of a video is ``ok`` where it is whole and says anything (else ``no_json``): whether it is
+    a timeline, :mod:`mabpl.annotate` tells. No body raises; an unknown kind does.
     """
-    if kind not in _READERS:
-        raise unknown_name("kind of verdict", kind, list(_READERS))
+    if kind not in (*_READERS, WINDOW):
+        raise unknown_name("kind of verdict", kind, [*_READERS, WINDOW])
     choice = _choice(body)
     if choice is None:
         return Verdict("error")
@@ -54,6 +57,8 @@ def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
     told = [_text(message.get("reasoning_content")), _text(message.get("reasoning")), _thoughts(content), thought]
     if choice.get("finish_reason") == "length":
         status, values = "truncated", _NOTHING
+    elif kind == WINDOW:
+        status, values = "ok" if reply.strip() else "no_json", _NOTHING
     else:
         status, values = _last_verdict(kind, reply, [_squeezed(label) for label in labels])
     reasoning = next((text for text in told if text.strip()), "")
