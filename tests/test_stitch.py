@@ -129,7 +129,9 @@ def test_a_zone_ends_where_the_windows_before_it_do() -> None:
 
 
 def test_segments_are_clipped_to_their_window_and_the_clip() -> None:
-    stitched = stitch([window(0, 45, (-1, 1.001, "a"), (44, 47, "b"), (50, 60, "x")), window(90, 99, (90, 99, "c"))], 95)
+    stitched = stitch(
+        [window(0, 45, (-1, 1.001, "a"), (44, 47, "b"), (50, 60, "x")), window(90, 99, (90, 99, "c"))], 95
+    )
     assert times(stitched.segments) == [(0, 1.001, "a"), (44, 45, "b"), (90, 95, "c")]
 
 
