@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "a metric's definition, its options and a worked example",
     "verdicts": "what judges answered: list, verify, export, import, and why a verdict is not there",
     "judge": "is a judge fit for the job, and how far do judges and people agree?",
+    "submission": "what goes with a reported result: make the folder, or check it",
     "manifest": "do the videos fit the manifest and the labels? or write a manifest of them",
     "prompts": "what a judge is sent for a pair of labels",
     "schema": "the schema of a table or of an input file",
