@@ -154,6 +154,11 @@ def edit_checklist(bundle: Path) -> str:
     return "submission.json"
 
 
+def hide_warnings(bundle: Path) -> str:
+    store(bundle / "submission.json", load(bundle / "submission.json") | {"warnings": []})
+    return "submission.json"
+
+
 def edit_page(bundle: Path) -> str:
     path = bundle / "SUBMISSION.md"
     path.write_text(path.read_text(encoding="utf-8").replace("quick", "quicker"), encoding="utf-8")
@@ -230,8 +235,8 @@ def relist(bundle: Path, *paths: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        edit_prediction, edit_score, edit_checklist, edit_page, remove_page, remove_joint, remove_checklist, swap_seeds,
-        other_judge, other_settings, link_outside, more_files, broken_score,
+        edit_prediction, edit_score, edit_checklist, hide_warnings, edit_page, remove_page, remove_joint,
+        remove_checklist, swap_seeds, other_judge, other_settings, link_outside, more_files, broken_score,
     ],
 )  # fmt: skip
 def test_every_change_is_found(bundle: Path, check: Callable[[Path], Told], change: Callable[[Path], str]) -> None:
@@ -290,6 +295,32 @@ def test_what_is_missing_is_listed_and_not_invented(
     code, found = check(tmp_path / "out")
     assert code == 1
     assert "quick-large_seed1.operator_disjoint_6.joint.json" in found
+
+
+def test_a_partial_result_is_a_warning(
+    root: Path, tmp_path: Path, check: Callable[[Path], Told], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in predictions(root):
+        for verb in ("score", "joint"):
+            only = ("--limit", "2", "--set-option", "tolerance_frames=21")
+            assert run([verb, "--root", str(root), "-p", str(file), "--judge", "embedded", "--quiet", *only]) == 0
+    capsys.readouterr()
+    assert make(tmp_path / "out", root, "--produced-by", "by hand") == 3
+    said = capsys.readouterr().out
+    assert "and 7 more: is partial" in said
+    assert "and 7 more: tolerance_frames = 21, as published it is 20" in said
+    assert load(tmp_path / "out" / "submission.json")["combined"]["clips"] == 4
+    assert check(tmp_path / "out") == (3, {})
+
+
+def test_jsons_may_be_named_and_lie_elsewhere(root: Path, tmp_path: Path, check: Callable[[Path], Told]) -> None:
+    jsons: dict[str, list[str]] = {"scores": [], "joint": []}
+    for kind, named in jsons.items():
+        for path in sorted((root / "predictions").rglob(f"*.{kind}.json")):
+            named.append(str(path.rename(tmp_path / path.name)))
+    given = ["--produced-by", "by hand", "--scores", *jsons["scores"], "--joint", *jsons["joint"]]
+    assert make(tmp_path / "out", root, *given) == 3
+    assert check(tmp_path / "out") == (3, {})
 
 
 def test_run_files_tell_how_it_was_produced(root: Path, tmp_path: Path, check: Callable[[Path], Told]) -> None:

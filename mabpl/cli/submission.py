@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.checklist import Finding
 
 _SHOWN = 5
+_ENDINGS = (".scores.json", ".joint.json", ".run.json")
+"""Further arguments that are called so are no predictions, so that a shell may expand any option's pattern."""
 
 
 @click.group("submission")
@@ -47,13 +49,22 @@ def make(
 ) -> int:
     """Write a new folder OUT_FOLDER with all that is to be reported of one configuration.
 
-    Beside the files: submission.json and SUBMISSION.md, the checklist. Exit code 3 if something is missing or doubtful.
+    Beside the files: submission.json and SUBMISSION.md, the checklist. After -p, --scores, --joint and --run-json
+    more files may follow. Exit code 3 if something is missing or doubtful.
     """
     from mabpl.benchmarks.micro_annotation import submission
     from mabpl.report.submission import page
     from mabpl.tables.files import to_json
 
-    sources = submission.Sources((*predictions, *more), scores, joint, run_json, produced_by)
+    jsons = {ending: [name for name in more if name.endswith(ending)] for ending in _ENDINGS}
+    files = [*predictions, *(name for name in more if not name.endswith(_ENDINGS))]
+    sources = submission.Sources(
+        files,
+        [*scores, *jsons[".scores.json"]],
+        [*joint, *jsons[".joint.json"]],
+        [*run_json, *jsons[".run.json"]],
+        produced_by,
+    )
     made = submission.make(Path(out_folder), sources, root=root or root_before or ".", page=page)
     if as_json:
         click.echo(to_json(made.document), nl=False)

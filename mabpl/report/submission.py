@@ -43,16 +43,15 @@ def _metrics(document: dict[str, Any]) -> str:
 
 
 def _items(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    seeds = ", ".join(map(str, document["generation_seeds"])) or "none in the file names"
     yield "Configuration", str(document["configuration"])
-    yield "Generation seeds", f"{document['runs']} ({seeds})"
+    yield "Generation seeds", _seeds(document["runs"], document["generation_seeds"])
     for kind, title in (("pa", "Label judge (PA)"), ("joint", "Joint judge")):
         for judge in document["judges"][kind] or [{}]:
             yield title, f"{judge['judge']}, route {judge['route']}" if judge else "missing"
             if judge:
-                yield f"{title}: judge seeds", f"{judge['number_of_judge_seeds']} ({_text(judge['judge_seeds'])})"
+                yield f"{title}: judge seeds", _seeds(judge["number_of_judge_seeds"], judge["judge_seeds"])
                 yield f"{title}: request", _text(judge["body"])
-                yield f"{title}: prompts", _text(judge["prompts"])
+                yield f"{title}: prompts", _prompts(judge["prompts"])
     for settings in document["settings"]:
         yield "Scoring settings", _text(settings)
     for run in document["produced"]:
@@ -65,6 +64,20 @@ def _items(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if document["produced_by"]:
         yield "How the timelines were produced", document["produced_by"]
     yield "mabpl", document["mabpl"]
+
+
+def _seeds(count: int, seeds: Any) -> str:
+    return f"{count} ({', '.join(map(str, seeds))})" if seeds and isinstance(seeds, list) else str(count)
+
+
+def _prompts(prompts: dict[str, Any]) -> str:
+    """Name, source and the start of the SHA-256 of each file."""
+    shown = [
+        f"{name} ({value.get('source')}, {str(value.get('sha256'))[:12]})"
+        for name, value in prompts.items()
+        if isinstance(value, dict)
+    ]
+    return ", ".join(shown) or "not stated"
 
 
 def _text(value: Any) -> str:

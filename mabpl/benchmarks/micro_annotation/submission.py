@@ -29,7 +29,8 @@ Page = Callable[[Document], str]
 """Renders the checklist as Markdown."""
 
 _OF_THE_MAKER = ("mabpl", "produced_by")
-_TOLD_APART = (*_OF_THE_MAKER, "files", "missing", "warnings")
+_REMARKS = ("missing", "warnings")
+_TOLD_APART = (*_OF_THE_MAKER, *_REMARKS, "files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,9 @@ def _changed_checklist(recorded: Document, now: Document) -> Iterator[Finding]:
     bare, own = ({k: v for k, v in document.items() if k not in _TOLD_APART} for document in (recorded, now))
     for where, stated, recomputed in in_values(bare, own):
         yield Finding("inconsistent", SUBMISSION, f"{where}: {stated}, by the files of the bundle {recomputed}")
+    for name in _REMARKS:
+        if recorded.get(name) != now[name]:
+            yield Finding("inconsistent", SUBMISSION, f"{name}: is not what the files of the bundle give")
 
 
 def _changed_page(folder: Path, recorded: Document, now: Document, page: Page) -> Iterator[Finding]:
