@@ -104,6 +104,14 @@ def test_without_a_judge_label_scores_are_null_and_never_0() -> None:
     assert found["boundary_f1"] == 25.0
 
 
+def test_a_run_that_was_not_judged_is_null_beside_one_that_was() -> None:
+    clips = pl.concat([clip_scores(GOOD, UNEVEN), clip_scores(unjudged(GOOD), unjudged(UNEVEN), run="other")])
+    judged, other = summarise(clips).sort("run", descending=True).to_dicts()
+    assert judged["joint_f1"] == pytest.approx(100 * 2 * 1 / 16)
+    assert (other["joint_f1"], other["pa_f1"], other["headline"], other["j"], other["credit"]) == (None,) * 5
+    assert other["seg_f1"] == judged["seg_f1"]
+
+
 def test_clips_without_a_verdict_are_left_out_of_label_scores_alone() -> None:
     found = only(summarise(clip_scores(GOOD, unjudged(UNEVEN))))
     assert (found["pa_f1"], found["precision"], found["joint_f1"]) == (75.0, 75.0, 25.0)

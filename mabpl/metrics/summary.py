@@ -136,10 +136,14 @@ def add_sums(parts: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
 
 
 def _sum_column(values: pl.Series, first: np.typing.NDArray[np.int64]) -> pl.Series:
-    """Sums of the stretches that begin at ``first``, nulls left out; null where all of ``values`` is."""
+    """Sums of the stretches that begin at ``first``, nulls left out; null where a whole stretch is."""
     if values.null_count() == len(values):
         return _nulls(values.name, len(first), values.dtype)
-    return pl.Series(values.name, _summed(np.nan_to_num(values.to_numpy()), first)).cast(values.dtype)
+    sums = pl.Series(values.name, _summed(np.nan_to_num(values.to_numpy()), first)).cast(values.dtype)
+    if values.null_count():
+        known = _summed(values.is_not_null().to_numpy().astype(np.int64), first)
+        sums = sums.set(pl.Series(known == 0), None)
+    return sums
 
 
 def _sorted(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:

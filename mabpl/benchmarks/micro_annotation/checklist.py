@@ -213,9 +213,6 @@ def _numbers(made: Assembled, clips: pl.DataFrame | None, sets: list[str]) -> tu
 
 def _folded(clips: pl.DataFrame, *, combine: bool = False) -> Document:
     """Mean and SD over the runs of ``clips``, of one set or to be combined; null where one of them has no value."""
-    for count in ("t", "j"):
-        if clips.select(pl.col(count).is_null().all().over("run", "set").any()).item():
-            clips = clips.with_columns(pl.lit(None, clips.schema[count]).alias(count))
     row = summary.summarise(clips, combine=combine, fold_seeds=True).row(0, named=True)
     metrics = {name: {"mean": row[name], "sd": row[f"{name}_sd"]} for name in (*REPORTED, "human_segments_per_clip")}
     return {"clips": row["clips"], "undefined_clips": row["undefined_clips"], "runs": row["runs"], **metrics}
