@@ -131,8 +131,10 @@ def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *value
         ids, distinct = distinct, asked.requests.unique()
         number = _rows(ids, distinct)
     question = np.repeat(number, np.diff(np.append(first, verdicts.height)))
-    order = np.argsort(np.asarray(seeds, np.int64))
-    column = order.take(np.searchsorted(seeds, verdicts["judge_seed"].to_numpy(), sorter=order))
+    given = verdicts["judge_seed"].to_numpy()
+    column = np.zeros(len(given), np.int64)
+    for i, seed in enumerate(seeds):
+        column[given == seed] = i
     cell = question * len(seeds) + column
     of_pair = _rows(asked.requests, distinct)
     found = []

@@ -6,6 +6,7 @@ Verdicts change nothing about the matching: PA pairs are assigned, and Seg F1 ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -343,28 +344,37 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
     key = clip_scores.select(TIMELINE_KEY)
     tables = dict(scores.tables)
     given = found.lazy().filter(status="ok")
-    if "pa" in planned.asked:
-        assigned = scores.matches.filter(metric="pa")
-        seeds = judging["judges"]["pa"]["judge_seeds"]
-        answers = given.filter(kind="pa")
-        earned = verdicts.pa_credits(
-            verdicts.index(planned.asked["pa"], key, assigned),
-            answers if seeds else answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64)),
-            seeds or [_NO_SEED],
-        )
-        if not seeds:
-            earned = earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
-        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(earned, on=TIMELINE_KEY)
+    with ThreadPoolExecutor(2) as pool:  # numpy and polars let go of the lock: the one kind is joined beside the other
+        pa = pool.submit(_pa_credits, scores, planned, given, key, judging) if "pa" in planned.asked else None
+        joint = pool.submit(_joint_counts, planned, given, key) if "joint" in planned.asked else None
+    if pa is not None:
+        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(pa.result(), on=TIMELINE_KEY)
         tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
-    if "joint" in planned.asked:
-        counts = verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), given.filter(kind="joint"))
-        clip_scores = clip_scores.drop("j").join(counts, on=TIMELINE_KEY)
+    if joint is not None:
+        clip_scores = clip_scores.drop("j").join(joint.result(), on=TIMELINE_KEY)
         tables["matches"] = lambda: _linked(scores.matches, planned.asked["joint"], "matches")
     valued = summary.clip_values(clip_scores.drop(column.name for column in schemas.CLIP_METRICS))
     tables["clip_scores"] = schemas.CLIP_SCORES.conform(valued).sort(TIMELINE_KEY)
     tables["requests"] = planned.requests
     tables["verdicts"] = lambda: found.sort("request", "judge_seed", "key")
     return replace(scores, tables=tables, judging=judging, _made={})
+
+
+def _pa_credits(
+    scores: Scores, planned: Plan, given: pl.LazyFrame, key: pl.DataFrame, judging: Mapping[str, Any]
+) -> pl.DataFrame:
+    assigned = scores.matches.filter(metric="pa")
+    seeds = judging["judges"]["pa"]["judge_seeds"]
+    answers = given.filter(kind="pa")
+    asked = verdicts.index(planned.asked["pa"], key, assigned)
+    if seeds:
+        return verdicts.pa_credits(asked, answers, seeds)
+    earned = verdicts.pa_credits(asked, answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64)), [_NO_SEED])
+    return earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
+
+
+def _joint_counts(planned: Plan, given: pl.LazyFrame, key: pl.DataFrame) -> pl.DataFrame:
+    return verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), given.filter(kind="joint"))
 
 
 def rejoin(scores: Scores, result: Scores) -> Scores:
