@@ -138,6 +138,13 @@ def test_from_videos_to_scores(dataset: Path, tmp_path: Path, capsys: pytest.Cap
     assert summary["boundary_f1"] == pytest.approx((80 + 100 * 2 / 6) / 2)
     assert summary["temporal_f1"] == pytest.approx((100 + 100 * 4 / 6) / 2)
 
+    for verb in ("score", "joint"):
+        assert run([verb, "--judge", "embedded", "--root", str(dataset), "-p", str(out), "--quiet"]) == 0
+    bundle = tmp_path / "bundle"
+    assert run(["submission", "make", str(bundle), "--root", str(dataset), "-p", str(out)]) == 3  # the embedded judge
+    assert run(["submission", "check", str(bundle), "--root", str(dataset)]) == 3
+    assert (bundle / "mine.made_2.jsonl.run.json").is_file()
+
     used = lines(Path(f"{out}.usage.jsonl"))
     assert Counter(row["status"] for row in used) == {"error": 2, "no_json": 1, "ok": 3}
     assert {row["frames"] for row in used} == {270, 72, 120}
