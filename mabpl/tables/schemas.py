@@ -2,58 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
-SCHEMA_VERSION = 1
-"""Written into every parquet file and result folder; raised when a column changes its meaning or goes."""
-
-FRAME_RATE = 30
-"""Frames per second of the benchmark's grid (not of a clip's video)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    dtype: type[pl.DataType] | pl.DataType
-    meaning: str
-    unit: str = ""
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table's name, what one row of it is, its key and its columns. ``open_ended``: further columns may follow."""
-
-    name: str
-    row: str
-    key: tuple[str, ...]
-    columns: tuple[Column, ...]
-    open_ended: bool = False
-
-    @property
-    def schema(self) -> dict[str, pl.DataType]:
-        return {c.name: c.dtype if isinstance(c.dtype, pl.DataType) else c.dtype() for c in self.columns}
-
-    def empty(self) -> pl.DataFrame:
-        return pl.DataFrame(schema=self.schema)
-
-    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """``frame`` with this table's columns first, in order and type; absent nullable ones become null."""
-        columns = []
-        for column, dtype in zip(self.columns, self.schema.values(), strict=True):
-            if column.name in frame.columns:
-                columns.append(frame[column.name].cast(dtype))
-            elif column.nullable:
-                columns.append(pl.Series(column.name, [None], dtype=dtype).new_from_index(0, frame.height))
-            else:
-                raise KeyError(f"table {self.name} lacks column {column.name}")
-        if self.open_ended:
-            known = {c.name for c in self.columns}
-            columns += [frame[name] for name in frame.columns if name not in known]
-        return pl.DataFrame(columns)
-
+from mabpl.tables.columns import FRAME_RATE as FRAME_RATE
+from mabpl.tables.columns import SCHEMA_VERSION as SCHEMA_VERSION
+from mabpl.tables.columns import Column, Table
 
 _SET = Column("set", pl.String, "the set (subset of the benchmark) that the clip belongs to")
 _CLIP = Column("clip_id", pl.String, "the clip; unique across sets")
@@ -312,6 +265,18 @@ PROBLEMS = Table(
 )
 
 TABLES: dict[str, Table] = {
-    t.name: t
-    for t in (CLIPS, SEGMENTS, RUNS, PAIRS, MATCHES, REQUESTS, VERDICTS, CLIP_SCORES, SET_SCORES, FLIP_AUDIT, PROBLEMS)
+    table.name: table
+    for table in (
+        CLIPS,
+        SEGMENTS,
+        RUNS,
+        PAIRS,
+        MATCHES,
+        REQUESTS,
+        VERDICTS,
+        CLIP_SCORES,
+        SET_SCORES,
+        FLIP_AUDIT,
+        PROBLEMS,
+    )
 }
