@@ -18,6 +18,7 @@ from mabpl.benchmarks.micro_annotation.rows import INPUT_ROWS
 from mabpl.errors import unknown_name
 from mabpl.report.tables import Show, render
 from mabpl.settings import Settings
+from mabpl.tables.columns import Column, Table
 from mabpl.tables.files import to_json
 from mabpl.tables.folder import MANIFEST, PARTITIONED
 from mabpl.tables.schemas import (
@@ -29,8 +30,6 @@ from mabpl.tables.schemas import (
     SET_SCORES,
     TABLES,
     VERDICTS,
-    Column,
-    Table,
 )
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
