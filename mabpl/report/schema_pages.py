@@ -64,11 +64,18 @@ _IN_PYTHON = {
     "verdicts": "`mabpl.judges.store.Store.verdicts()`",
     "flip_audit": "`scores.audit`; `flip_audit` of a score JSON",
     "problems": "`mabpl.validate(...)`, `problems` of what `mabpl.read_labels` and `mabpl.read_predictions` return",
+    "proact_clips": "`clips` of a `mabpl.benchmarks.proact_ego_mem.Release`",
+    "proact_segments": "`segments` of a `mabpl.benchmarks.proact_ego_mem.Release`",
+    "qa_items": "`qa_items` of a `mabpl.benchmarks.proact_ego_mem.Release`",
+    "mentions": "`mentions` of a `mabpl.benchmarks.proact_ego_mem.Submissions`",
+    "qa_answers": "`qa_answers` of a `mabpl.benchmarks.proact_ego_mem.Submissions`",
+    "qa_scores": "`mabpl.benchmarks.proact_ego_mem.score_qa(...)`",
 }
 _ELSEWHERE = {
     "verdicts": "In a verdict store: `verdicts/part-*.parquet`.",
     "flip_audit": "On the command line: `mabpl score --json`.",
     "problems": "On the command line: `mabpl validate --json`.",
+    "qa_scores": "On the command line: `mabpl proact qa --json`.",
 }
 _JUDGE: list[tuple[str, Any]] = [
     ("kind", str),
