@@ -120,9 +120,7 @@ QA_SCORES = Table(
         Column("items", pl.Int64, "questions of the split; all count", "questions"),
         Column("answered", pl.Int64, "questions answered with one of their letters", "questions"),
         Column("missing", pl.Int64, "questions without an answer: wrong", "questions"),
-        Column(
-            "illegal", pl.Int64, "questions answered with none of their letters: wrong", "questions"
-        ),
+        Column("illegal", pl.Int64, "questions answered with none of their letters: wrong", "questions"),
         Column("correct", pl.Int64, "questions answered with the right letter", "questions"),
         Column("accuracy", pl.Float64, "correct / items", "percent"),
         Column("accuracy_low", pl.Float64, "lower bound of the clip-bootstrap interval", "percent", nullable=True),
