@@ -70,6 +70,12 @@ _IN_PYTHON = {
     "mentions": "`mentions` of a `mabpl.benchmarks.proact_ego_mem.Submissions`",
     "qa_answers": "`qa_answers` of a `mabpl.benchmarks.proact_ego_mem.Submissions`",
     "qa_scores": "`mabpl.benchmarks.proact_ego_mem.score_qa(...)`",
+    "ely_queries": "`queries` of `mabpl.benchmarks.ely_eye.read_benchmark(...)`",
+    "ely_gold": "`gold` of `mabpl.benchmarks.ely_eye.read_benchmark(...)`",
+    "ely_sources": "`sources` of `mabpl.benchmarks.ely_eye.read_benchmark(...)`",
+    "ely_symbols": "`symbols` of `mabpl.benchmarks.ely_eye.read_benchmark(...)`",
+    "ely_atoms": "`atoms` of `mabpl.benchmarks.ely_eye.read_atoms(...)`",
+    "ely_resolved": "`mabpl.benchmarks.ely_eye.resolve(...)`",
 }
 _ELSEWHERE = {
     "verdicts": "In a verdict store: `verdicts/part-*.parquet`.",

@@ -7,6 +7,7 @@ import polars as pl
 from mabpl.tables.columns import FRAME_RATE as FRAME_RATE
 from mabpl.tables.columns import SCHEMA_VERSION as SCHEMA_VERSION
 from mabpl.tables.columns import Column, Table
+from mabpl.tables.ely_eye import ELY_TABLES
 from mabpl.tables.proact_ego_mem import PROACT_TABLES
 
 _SET = Column("set", pl.String, "the set (subset of the benchmark) that the clip belongs to")
@@ -280,5 +281,6 @@ TABLES: dict[str, Table] = {
         FLIP_AUDIT,
         PROBLEMS,
         *PROACT_TABLES,
+        *ELY_TABLES,
     )
 }
