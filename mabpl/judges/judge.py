@@ -4,7 +4,8 @@ What is asked about windows of a video instead of pairs of labels is such a judg
 
 The published judges of MicroAnnotationBench are the defaults. PA: DeepSeek V4 Flash, thinking on, temperature 0, the
 judge seeds 1, 2 and 3 in the request's seed field. Joint: Gemini 3.5 Flash, temperature 0, up to 8,192 output tokens,
-thinking at the model's default, one call without a seed.
+thinking at the model's default, one call without a seed. The two dimensions of a tournament, timing and labels: the PA
+judge, thinking at low effort, with the judge seed 1.
 """
 
 from __future__ import annotations
@@ -25,18 +26,23 @@ VERSION = 1
 
 OPENROUTER = "https://openrouter.ai/api/v1"
 SELF_HOSTED = "self-hosted"
-JudgeKind = Literal["pa", "joint"]
+JudgeKind = Literal["pa", "joint", "timing", "labels"]
 """The kinds of judges."""
 
-_PREFIX = {"pa": "MAB_JUDGE_", "joint": "MAB_JOINT_JUDGE_"}
-_MODELS = {"pa": "deepseek/deepseek-v4-flash-0731", "joint": "google/gemini-3.5-flash"}
+_PREFIX = {"pa": "MAB_JUDGE_", "joint": "MAB_JOINT_JUDGE_", "timing": "MAB_JUDGE_", "labels": "MAB_JUDGE_"}
+_FLASH = "deepseek/deepseek-v4-flash-0731"
+_MODELS = {"pa": _FLASH, "joint": "google/gemini-3.5-flash", "timing": _FLASH, "labels": _FLASH}
 _LIMITS: dict[str, dict[str, Any]] = {
     "pa": {"temperature": 0},
     "joint": {"temperature": 0, "max_tokens": 8192},
+    "timing": {"temperature": 0},
+    "labels": {"temperature": 0},
 }
-_SEEDS = (1, 2, 3)
+_SEEDS = {"pa": (1, 2, 3), "timing": (1,), "labels": (1,)}
 _THINKING_AT_OPENROUTER = {"reasoning": {"enabled": True}}
 _THINKING_ELSEWHERE = {"chat_template_kwargs": {"thinking": True}}
+_LOW_AT_OPENROUTER = {"reasoning": {"effort": "low"}}
+_LOW_ELSEWHERE = {"chat_template_kwargs": {"thinking": True, "reasoning_effort": "low"}}
 _OUTSIDE_THE_KEY = ("stream", "user", "metadata")
 _OURS = {"model", "messages", "stream", "seed"}
 _PRIVATE_ENDINGS = (".local", ".localhost", ".internal", ".intranet", ".lan", ".home", ".corp", ".home.arpa")
@@ -88,12 +94,12 @@ def from_environment(
 ) -> tuple[Judge, str | None]:
     """The judge that the arguments name, or else the environment, or else the published default; and its API key.
 
-    ``MAB_JUDGE_BASE_URL``, ``_MODEL``, ``_API_KEY`` and ``_EXTRA_BODY`` name the PA judge,
+    ``MAB_JUDGE_BASE_URL``, ``_MODEL``, ``_API_KEY`` and ``_EXTRA_BODY`` name the PA judge and that of a tournament,
     ``MAB_JOINT_JUDGE_BASE_URL``, ``_MODEL`` and ``_API_KEY`` the joint judge, whose key falls back to
     ``MAB_JUDGE_API_KEY`` where both are asked at the same host. The key is None where none is set. Without an extra
-    body the PA judge's thinking is switched on, in OpenRouter's way there and through the chat template elsewhere.
-    Raises :class:`~mabpl.errors.UsageError` for what cannot be sent, and where the fall-back would show one host's key
-    to another.
+    body the PA judge's thinking is switched on, a tournament's at low effort, in OpenRouter's way there and through the
+    chat template elsewhere. Raises :class:`~mabpl.errors.UsageError` for what cannot be sent, and where the fall-back
+    would show one host's key to another.
     """
     given = os.environ if environ is None else environ
     prefix = _PREFIX[kind]
@@ -102,10 +108,8 @@ def from_environment(
     name = model or _variable(given, f"{prefix}MODEL") or (_MODELS[kind] if host == _host(OPENROUTER) else None)
     if name is None:
         raise UsageError(f"the judge at {host} has no model name", f"set {prefix}MODEL, or give --judge-model")
-    if kind == "pa" and extra_body is None:
-        extra_body = _variable(given, "MAB_JUDGE_EXTRA_BODY") or (
-            _THINKING_AT_OPENROUTER if host == _host(OPENROUTER) else _THINKING_ELSEWHERE
-        )
+    if kind != "joint" and extra_body is None:
+        extra_body = _variable(given, "MAB_JUDGE_EXTRA_BODY") or _thinking(kind, host == _host(OPENROUTER))
     judge = Judge(
         kind=kind,
         model=name,
@@ -115,6 +119,12 @@ def from_environment(
         template={**_LIMITS[kind], **_extra(extra_body or {})},
     )
     return judge, _key(kind, host, given)
+
+
+def _thinking(kind: JudgeKind, at_openrouter: bool) -> dict[str, Any]:
+    if kind == "pa":
+        return _THINKING_AT_OPENROUTER if at_openrouter else _THINKING_ELSEWHERE
+    return _LOW_AT_OPENROUTER if at_openrouter else _LOW_ELSEWHERE
 
 
 def route_of(url: str) -> str:
@@ -168,7 +178,7 @@ def _seeds(kind: JudgeKind, given: Sequence[int] | None) -> tuple[int | None, ..
         if given is not None:
             raise UsageError("the joint judge takes no judge seeds", "it is asked once for each pair of labels")
         return (None,)
-    seeds = _SEEDS if given is None else tuple(given)
+    seeds = _SEEDS[kind] if given is None else tuple(given)
     if not seeds or len(set(seeds)) < len(seeds) or any(not 0 <= seed < 2**63 for seed in seeds):
         raise UsageError(f"judge seeds {list(seeds)} are not possible", "expected different whole numbers, 0 or more")
     return seeds

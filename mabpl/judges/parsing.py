@@ -26,11 +26,16 @@ ACCEPT_KEYS = (
 )  # fmt: skip
 """Keys that may hold the joint judge's boolean: ours, then those that a foreign rubric may ask for. The first wins."""
 
+VERDICT_KEYS = ("verdict", "winner", "preferred", "preference", "better", "choice", "answer")
+"""Keys that may hold a tournament's verdict: ours, then those that a foreign prompt may ask for. The first wins."""
+
+_NAMED = {"a": "A", "b": "B", "tie": "tie", "candidate a": "A", "candidate b": "B", "draw": "tie", "equal": "tie"}
+
 _NOTHING: Values = {}
 
 
 def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
-    """What ``body``, the response to a request of ``kind`` (pa, joint, window), says; ``labels`` are what was sent.
+    """What ``body`` says, the response to a request of ``kind`` (pa, joint, timing, labels or window) about ``labels``.
 
     The last object in the reply that holds a verdict counts. Thinking is no part of the reply, and an object that
     stands in a label (spaces aside) is no verdict, for the judge may only have quoted it. ``status`` is
@@ -38,7 +43,8 @@ def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
     - ``ok``;
     - ``truncated``: the reply was cut at the token limit, so what it would have ended with is unknown;
     - ``no_json``: no JSON object; ``no_verdict``: none with the fields of a verdict, or only quoted ones;
-    - ``bad_value``: a score that is no number from 0 to 100, ``equivalent`` or ``accept`` that is no boolean;
+    - ``bad_value``: a score that is no number from 0 to 100, ``equivalent`` or ``accept`` that is no boolean, a
+      ``verdict`` that is neither A nor B nor tie;
     - ``error``: no chat completion at all.
 
     The answer about a window of a video is ``ok`` where it is whole and says anything (else ``no_json``): whether it is
@@ -132,7 +138,22 @@ def _read_joint(value: Values) -> Values | None:
     return {"accepted": value[key]} if isinstance(value[key], bool) else _NOTHING
 
 
-_READERS: dict[str, Callable[[Values], Values | None]] = {"pa": _read_pa, "joint": _read_joint}
+def _read_comparison(value: Values) -> Values | None:
+    """As :func:`_read_pa`, of a tournament's verdict."""
+    key = next((key for key in VERDICT_KEYS if key in value), None)
+    if key is None:
+        return None
+    said = value[key]
+    named = _NAMED.get(said.strip().casefold().replace("_", " ")) if isinstance(said, str) else None
+    return {"verdict": named} if named else _NOTHING
+
+
+_READERS: dict[str, Callable[[Values], Values | None]] = {
+    "pa": _read_pa,
+    "joint": _read_joint,
+    "timing": _read_comparison,
+    "labels": _read_comparison,
+}
 
 
 def _storable(text: str) -> str:

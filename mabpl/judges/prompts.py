@@ -24,6 +24,8 @@ PA_SYSTEM = "pa_judge_system.txt"
 PA_USER_EXAMPLE = "pa_judge_user_example.txt"
 JOINT_RUBRIC = "joint_judge_rubric.txt"
 FILES = (PA_SYSTEM, PA_USER_EXAMPLE, JOINT_RUBRIC)
+TOURNAMENT = {"timing": "tournament_timing.txt", "labels": "tournament_labels.txt"}
+"""The prompt of each dimension of a tournament."""
 
 NO_INSTRUCTION = "not available"
 """The episode instruction that the joint judge is told where the data has none."""
@@ -72,9 +74,9 @@ class Prompts:
         return hashlib.sha256(json.dumps(probes).encode()).hexdigest()
 
     def provenance(self) -> dict[str, Any]:
-        """For a result: source and SHA-256 of each file, and how the joint rubric gets its labels."""
+        """For a result: source and SHA-256 of each file, and how the joint rubric, if it is one, gets its labels."""
         files = {name: {"source": p.source, "sha256": p.sha256} for name, p in sorted(self.files.items())}
-        return {**files, "joint_layout": self.joint_layout}
+        return {**files, "joint_layout": self.joint_layout} if JOINT_RUBRIC in files else files
 
 
 def load_prompts(root: str | os.PathLike[str] | None = None, names: Iterable[str] = FILES) -> Prompts:
@@ -110,14 +112,17 @@ def _read(path: Path, source: Literal["ours", "dataset"]) -> Prompt:
 
 
 def messages(request: Request, prompts: Prompts) -> list[Message]:
-    """The chat messages that put ``request`` (kind pa or joint) to a judge.
+    """The chat messages that put ``request`` (kind pa, joint, timing or labels) to a judge.
 
     What a judge reads last is a line of ours, not a label.
     """
     if request.kind == "pa":
         return _chat(prompts[PA_SYSTEM], _pa_layout(request.predicted_label, request.primary, request.also))
+    if request.kind in TOURNAMENT:
+        return _comparison(prompts[TOURNAMENT[request.kind]], _packet(request))
     if request.kind != "joint":
-        raise UsageError(f"there is no prompt for a request of kind {request.kind!r}", "known: pa, joint")
+        known = ", ".join(["pa", "joint", *TOURNAMENT])
+        raise UsageError(f"there is no prompt for a request of kind {request.kind!r}", f"known: {known}")
     rubric = prompts[JOINT_RUBRIC]
     instruction = NO_INSTRUCTION if request.instruction is None else request.instruction
     if prompts.joint_layout == "appended":
@@ -137,6 +142,25 @@ def _pa_layout(predicted: str, primary: str, also: tuple[str, ...]) -> str:
 
 def _joint_layout(predicted: str, human: str, instruction: str) -> str:
     return f"EPISODE INSTRUCTION: {instruction}\nPREDICTED LABEL: {predicted}\nHUMAN LABEL: {human}\n\n{_LAST_LINE}"
+
+
+def _packet(request: Request) -> str:
+    """The user message of a comparison, up to the line of ours that ends it."""
+    shown = {"HUMAN": request.primary, "CANDIDATE A": request.predicted_label, "CANDIDATE B": "\n".join(request.also)}
+    parts = [f"{name}\n{text}" for name, text in shown.items()]
+    return "\n\n".join([*parts, *([] if request.instruction is None else [f"NOTE: {request.instruction}"])])
+
+
+_PACKET_PLACE = re.compile(r"\{\{\s*packet\s*\}\}|\$?\{\s*packet\s*\}|\[\[\s*packet\s*\]\]", re.IGNORECASE)
+
+
+def _comparison(prompt: str, packet: str) -> list[Message]:
+    """``prompt`` as the system message, or with the packet in it where it names a place for one."""
+    place = _PACKET_PLACE.search(prompt)
+    if place is None:
+        return _chat(prompt, f"{packet}\n\n{_LAST_LINE}")
+    filled = prompt[: place.start()] + packet + prompt[place.end() :]
+    return [{"role": "user", "content": f"{filled.rstrip()}\n\n{_LAST_LINE}"}]
 
 
 # --- a foreign joint rubric's placeholders ---

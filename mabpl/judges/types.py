@@ -19,9 +19,11 @@ def fingerprint(value: Any) -> str:
 class Request:
     """What is asked, whoever answers: one row of `requests`. Labels are as sent, after hygiene.
 
-    ``request``: fingerprint of everything else. ``kind``: pa, joint or window. ``also``: the other labels in the span
-    of the predicted segment, in time order. Of a window of a video, which a model is to annotate, ``predicted_label``
-    names the video, ``primary`` the window, and ``also`` is its start and end in seconds.
+    ``request``: fingerprint of everything else. ``kind``: pa, joint, timing, labels or window. ``also``: the other
+    labels in the span of the predicted segment, in time order. Of a comparison of two timelines (timing, labels),
+    ``predicted_label`` is the one shown as A, ``also`` the one shown as B, and ``primary`` the human one, as text. Of a
+    window of a video, which a model is to annotate, ``predicted_label`` names the video, ``primary`` the window, and
+    ``also`` is its start and end in seconds.
     """
 
     request: str
