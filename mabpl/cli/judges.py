@@ -109,7 +109,7 @@ def _with_keys(kinds: tuple[Kind, ...], judge: dict[str, Any]) -> tuple[Kind, ..
 
 def _judge(kind: Kind, judge: dict[str, Any], how: str) -> tuple[Judge, Endpoint | None]:
     """The judge, and where it is asked if it is: then it needs a key."""
-    from mabpl.benchmarks.micro_annotation.judging import price
+    from mabpl.judges.asking import price
     from mabpl.judges.endpoint import Endpoint
     from mabpl.judges.judge import from_environment
 

@@ -127,7 +127,7 @@ def _seeds(text: str | None) -> list[int]:
 
 
 def _endpoint(model: Judge, given: dict[str, Any]) -> Endpoint:
-    from mabpl.benchmarks.micro_annotation.judging import price
+    from mabpl.judges.asking import price
     from mabpl.judges.endpoint import Endpoint, Timeouts
     from mabpl.judges.judge import SELF_HOSTED, route_of
 
@@ -252,7 +252,7 @@ def _run(
 def _forecast(ran: Ran, durations: list[float], given: dict[str, Any], partial: bool) -> Forecast | None:
     """What the whole set will take, after a trial."""
     from mabpl.annotate.forecast import forecast
-    from mabpl.benchmarks.micro_annotation.judging import price
+    from mabpl.judges.asking import price
 
     rows = [row for output in ran.outputs.values() for row in output.rows_used() if row["clip_id"] in output.rows]
     if not partial or not rows:
