@@ -56,7 +56,7 @@ def _overlapping(timelines: Timelines) -> tuple[Integers, Integers]:
     """Human and predicted rows of each overlapping pair, by timeline and the two positions in the file."""
     human, predicted = _in_file_order(timelines.human), _in_file_order(timelines.predicted)
     clips = {"human": np.arange(len(timelines.human.offset) - 1), "predicted": timelines.clip}
-    with _connection().cursor() as cursor:
+    with connection().cursor() as cursor:
         for name, side, rows in (("human", timelines.human, human), ("predicted", timelines.predicted, predicted)):
             table = {
                 "number": np.arange(len(rows)),
@@ -81,8 +81,8 @@ def _in_file_order(side: Side) -> Integers:
 
 
 @functools.cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    """One database in memory for all joins of the process; to open one takes as long as a small join."""
+def connection() -> duckdb.DuckDBPyConnection:
+    """One database in memory for all joins of the process; to open one takes as long as a small join. Take a cursor."""
     import duckdb
 
     return duckdb.connect()
