@@ -23,7 +23,7 @@ def option(default: Any, meaning: str) -> Any:
 class Options:
     """What a benchmark's options share: values are checked, and come from ``key=value``, too.
 
-    A field is a number (0 or more), a Literal of names, or ``float | None`` (any finite number); :func:`option` makes it.
+    A field is a number (0 or more), a Literal of names, or ``float | None`` (any finite one), made by :func:`option`.
     """
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mabpl.tables.columns import Column, Table
+from mabpl.tables.ely_scores import ELY_SCORE_TABLES
 
 UTC = pl.Datetime("us", "UTC")
 
@@ -166,24 +167,4 @@ LATENCIES = Table(
     ),
 )
 
-SCORES = Table(
-    "ely_scores",
-    "one metric of one run over one slice of the queries",
-    ("run", "slice", "value_of_slice", "metric", "option"),
-    (
-        _RUN,
-        Column("slice", pl.String, "all, modality, scenario or holder"),
-        Column("value_of_slice", pl.String, "which modality, scenario or holder; null for all", nullable=True),
-        Column("metric", pl.String, "the metric"),
-        Column("option", pl.String, "the reading that this row follows, e.g. of recall's unit; empty: no choice"),
-        Column("value", pl.Float64, "the metric, 0 to 1; latencies in seconds; null: no query to count", nullable=True),
-        Column("low", pl.Float64, "lower end of the 95% interval", nullable=True),
-        Column("high", pl.Float64, "upper end of the 95% interval", nullable=True),
-        Column("n", pl.Int64, "queries that the numerator could count", "queries"),
-        Column("denominator", pl.Int64, "queries that the value is divided by", "queries"),
-        Column("gate", pl.Float64, "the published threshold", nullable=True),
-        Column("passed", pl.Boolean, "the unrounded value keeps the threshold", nullable=True),
-    ),
-)
-
-ELY_TABLES = (QUERIES, GOLD, SOURCES, SYMBOLS, ATOMS, RESOLVED, RETURNED, LATENCIES, SCORES)
+ELY_TABLES = (QUERIES, GOLD, SOURCES, SYMBOLS, ATOMS, RESOLVED, RETURNED, LATENCIES, *ELY_SCORE_TABLES)
