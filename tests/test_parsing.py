@@ -136,7 +136,7 @@ def test_joint_and_pa_do_not_take_each_others_answers() -> None:
     assert parse("joint", body('{"score": 80}'), ()).status == "no_verdict"
     assert pa('{"accept": true}')[0] == "no_verdict"
     with pytest.raises(UsageError, match="pa, joint"):
-        parse("timing", body(GOOD), ())
+        parse("grade", body(GOOD), ())
 
 
 # --- properties ---

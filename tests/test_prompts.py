@@ -30,8 +30,8 @@ def folder(tmp_path: Path, **files: str) -> Path:
 
 def test_ours_are_the_files_of_the_repository() -> None:
     loaded = p.load_prompts()
-    for_models = {*segmentation.values(), "message_layout_frames_as_images.txt"}
-    assert set(loaded.files) == {path.name for path in OURS.iterdir()} - for_models == set(p.FILES)
+    elsewhere = {*segmentation.values(), "message_layout_frames_as_images.txt", *p.TOURNAMENT.values(), p.PACKETS}
+    assert set(loaded.files) == {path.name for path in OURS.iterdir()} - elsewhere == set(p.FILES)
     for name, prompt in loaded.files.items():
         data = (OURS / name).read_bytes()
         assert (prompt.text, prompt.source, prompt.sha256) == (data.decode(), "ours", hashlib.sha256(data).hexdigest())
@@ -84,8 +84,8 @@ def test_the_joint_message_tells_the_instruction_or_that_there_is_none() -> None
     ]  # fmt: skip
     told = p.messages(Request("", "joint", "a", "b", instruction="do the dishes"), loaded)[1]["content"]
     assert told.startswith("EPISODE INSTRUCTION: do the dishes\n")
-    with pytest.raises(UsageError, match="timing"):
-        p.messages(Request("", "timing", "a", "b"), loaded)
+    with pytest.raises(UsageError, match="grade"):
+        p.messages(Request("", "grade", "a", "b"), loaded)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ JOINT_RUBRIC = "joint_judge_rubric.txt"
 FILES = (PA_SYSTEM, PA_USER_EXAMPLE, JOINT_RUBRIC)
 TOURNAMENT = {"timing": "tournament_timing.txt", "labels": "tournament_labels.txt"}
 """The prompt of each dimension of a tournament."""
+PACKETS = "tournament_packet_examples.json"
+"""What the judge of a tournament is shown, by example."""
 
 NO_INSTRUCTION = "not available"
 """The episode instruction that the joint judge is told where the data has none."""

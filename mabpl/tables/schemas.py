@@ -111,8 +111,8 @@ MATCHES = Table(
 _KIND = Column(
     "kind",
     pl.String,
-    "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1); window: a model's timeline of a part "
-    "of a clip",
+    "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1); timing, labels: two timelines of a "
+    "clip, in a tournament; window: a model's timeline of a part of a clip",
 )
 
 REQUESTS = Table(
@@ -122,14 +122,24 @@ REQUESTS = Table(
     (
         _REQUEST,
         _KIND,
-        Column("predicted_label", pl.String, "the predicted label, as the judge is shown it"),
-        Column("primary", pl.String, "the human label, as the judge is shown it"),
+        Column(
+            "predicted_label",
+            pl.String,
+            "the predicted label, as the judge is shown it; timing, labels: the timeline shown as A",
+        ),
+        Column("primary", pl.String, "the human label, as the judge is shown it; timing, labels: the human timeline"),
         Column(
             "also",
             pl.List(pl.String),
-            "pa: labels of the other human segments that the predicted one covers by 20 frames, in time order",
+            "pa: labels of the other human segments that the predicted one covers by 20 frames, in time order; timing, "
+            "labels: the timeline shown as B",
         ),
-        Column("instruction", pl.String, "joint: the episode instruction, where the data has one", nullable=True),
+        Column(
+            "instruction",
+            pl.String,
+            "joint: the episode instruction, where the data has one; timing: what the tolerance is",
+            nullable=True,
+        ),
         Column("prompt_hash", pl.String, "SHA-256 of what is sent beside the labels: prompt and layout", "hex"),
         Column("altered", pl.Boolean, "label hygiene changed one of the labels"),
         Column("risky", pl.Boolean, "one of the labels carries JSON or words that may be meant for the judge"),
