@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 from mabpl.benchmarks.micro_annotation.checks import apply_missing, check_labels, check_predictions, validate
-from mabpl.benchmarks.micro_annotation.problems import RULES, counts, require_valid
+from mabpl.benchmarks.micro_annotation.problems import RULES
 from mabpl.benchmarks.micro_annotation.reading import Labels, join_labels, read_labels, read_predictions
 from mabpl.errors import InvalidTimelines
+from mabpl.reading.problems import counts, require_valid
 from mabpl.tables.schemas import PROBLEMS
 
 FRAME = 1 / 30

@@ -24,7 +24,7 @@ LONGEST_KERNELS = 600  # one file, because numba's cache does not see a changed 
 LAYERS = (
     {"errors", "kernels"},
     {"settings", "tables", "data", "stats", "matching", "engine"},
-    {"timelines", "reference"},
+    {"timelines", "reference", "reading"},
     {"pairs", "metrics", "judges", "formats", "video"},
     {"benchmarks"},
     {"annotate", "tournament", "report"},

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mabpl.benchmarks.micro_annotation import lines
 from mabpl.benchmarks.micro_annotation.reading import join_labels, read_labels, read_predictions, with_sets
 from mabpl.errors import InputError, MabplError, UsageError
+from mabpl.reading import lines
 from mabpl.tables import schemas
 
 A = {"start_s": 0.0, "end_s": 4.1, "label": "pick up the spatula with the right hand", "is_idle": False}

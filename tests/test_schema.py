@@ -15,13 +15,13 @@ import pytest
 import mabpl
 from mabpl.benchmarks.micro_annotation.inputs import Request, gather
 from mabpl.benchmarks.micro_annotation.naming import read_map
-from mabpl.benchmarks.micro_annotation.problems import errors_of
 from mabpl.benchmarks.micro_annotation.results import joint_document, score_document, write_result_folder
 from mabpl.benchmarks.micro_annotation.rows import INPUT_ROWS
 from mabpl.benchmarks.micro_annotation.scoring import score_files
 from mabpl.cli.main import run
 from mabpl.data import sample_folder
 from mabpl.errors import MabplError
+from mabpl.reading.problems import errors_of
 from mabpl.report import schema_pages
 from mabpl.settings import Settings
 from mabpl.tables.schemas import TABLES, Table

@@ -86,7 +86,7 @@ def note(text: str, quiet: bool = False) -> None:
 
 def tell_warnings(problems: pl.DataFrame, quiet: bool) -> None:
     """One line that counts the warnings."""
-    from mabpl.benchmarks.micro_annotation.problems import counts
+    from mabpl.reading.problems import counts
 
     warnings = counts(problems.filter(severity="warning"))
     if not warnings.is_empty():

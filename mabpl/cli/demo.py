@@ -11,9 +11,9 @@ import click
 def command(folder: str) -> None:
     """Score the bundled sample benchmark: copies it to FOLDER (default mabpl-demo), validates and scores it."""
     from mabpl.benchmarks.micro_annotation import dataset, inputs, judging, scoring
-    from mabpl.benchmarks.micro_annotation.problems import counts
     from mabpl.data import sample_folder
     from mabpl.errors import unreadable
+    from mabpl.reading.problems import counts
     from mabpl.report.results import leaderboard_text
     from mabpl.settings import Settings
 

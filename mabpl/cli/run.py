@@ -143,8 +143,9 @@ def _setup(model: Judge, where: dict[str, Any], given: dict[str, Any]) -> tuple[
     from mabpl.annotate.messages import PROMPTS
     from mabpl.annotate.outputs import seed_file
     from mabpl.annotate.runner import Setup
-    from mabpl.benchmarks.micro_annotation import checks, dataset, inputs, problems
+    from mabpl.benchmarks.micro_annotation import checks, dataset, inputs
     from mabpl.judges.prompts import load_prompts
+    from mabpl.reading import problems
 
     request = common.request(where)
     labels, _ = inputs.read_labels_of(request)

@@ -59,7 +59,7 @@ def command(
 
 
 def _tell(problems: pl.DataFrame, checked: str, as_json: bool, every: bool) -> int:
-    from mabpl.benchmarks.micro_annotation.problems import counts, describe, errors_of
+    from mabpl.reading.problems import counts, describe, errors_of
     from mabpl.report import tables
     from mabpl.tables.files import to_json
 
@@ -88,9 +88,9 @@ def _tell(problems: pl.DataFrame, checked: str, as_json: bool, every: bool) -> i
 
 def _fix(request: Any, out: str, as_json: bool) -> int:
     from mabpl.benchmarks.micro_annotation import dataset, inputs, naming
-    from mabpl.benchmarks.micro_annotation.problems import errors_of
     from mabpl.benchmarks.micro_annotation.repair import repair
     from mabpl.errors import UsageError
+    from mabpl.reading.problems import errors_of
     from mabpl.report import tables
     from mabpl.tables import files
 

@@ -13,8 +13,9 @@ from typing import Literal
 
 import polars as pl
 
-from mabpl.benchmarks.micro_annotation.problems import RULES, Problem, merge_problems, problem, problems_table
+from mabpl.benchmarks.micro_annotation.problems import RULES, problem
 from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions, read_labels, read_predictions, with_sets
+from mabpl.reading.problems import Problem, merge_problems, problems_table
 from mabpl.tables.schemas import FRAME_RATE, PROBLEMS
 
 Missing = Literal["refuse", "empty", "skip"]

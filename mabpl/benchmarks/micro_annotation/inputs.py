@@ -8,9 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from mabpl.benchmarks.micro_annotation import checks, dataset, naming, problems
+from mabpl.benchmarks.micro_annotation import checks, dataset, naming
 from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions, read_labels, read_predictions
 from mabpl.errors import MabplError, UsageError
+from mabpl.reading import problems
 from mabpl.settings import Settings
 
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from mabpl.benchmarks.micro_annotation.lines import Lines
 from mabpl.benchmarks.micro_annotation.rows import MapRow
 from mabpl.errors import UsageError, unknown_name, unreadable
+from mabpl.reading.lines import Lines
 
 STDIN = "-"
 _ENDINGS = (".jsonl.gz", ".jsonl", ".json.gz", ".json")

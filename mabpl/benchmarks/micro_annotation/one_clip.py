@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from mabpl.benchmarks.micro_annotation import checks, inputs, problems
+from mabpl.benchmarks.micro_annotation import checks, inputs
 from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.benchmarks.micro_annotation.scoring import score_files
 from mabpl.errors import UsageError, unknown_name
+from mabpl.reading import problems
 from mabpl.settings import Settings
 
 

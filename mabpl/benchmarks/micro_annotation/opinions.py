@@ -22,12 +22,12 @@ from typing import Any
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation import verdict_lists
-from mabpl.benchmarks.micro_annotation.lines import BYTE_ORDER_MARK, Lines
 from mabpl.benchmarks.micro_annotation.results import load_result, read_document
 from mabpl.errors import InputError, unreadable
 from mabpl.judges import embedded
 from mabpl.judges.parsing import ACCEPT_KEYS
 from mabpl.judges.store import Store
+from mabpl.reading.lines import BYTE_ORDER_MARK, Lines
 from mabpl.tables import folder as folders
 from mabpl.tables import schemas
 

@@ -9,27 +9,18 @@ from __future__ import annotations
 import json
 import math
 import re
-import reprlib
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 from mabpl.benchmarks.micro_annotation.rows import LabelsRow, PredictionRow
+from mabpl.reading.json_values import Fault, Object, check, encodable, loads
 
 LIMIT_US = 2**51
 """Greatest absolute time in microseconds (about 71 years): sums and products of two stay exact."""
 
 R = TypeVar("R", PredictionRow, LabelsRow)
-
-
-class Fault(NamedTuple):
-    """A broken ``rule`` at ``field`` (a path such as segments[3].end_s) of a line."""
-
-    rule: str
-    field: str | None
-    message: str
-    hint: str = ""
 
 
 class Parsed(NamedTuple, Generic[R]):
@@ -61,37 +52,18 @@ class RowReader(Generic[R]):
         return self._read_thoroughly(data)
 
     def _read_thoroughly(self, data: bytes) -> Parsed[R]:
-        try:
-            value = json.loads(data.decode(), object_pairs_hook=_Object, parse_constant=float, parse_int=_integer)
-        except UnicodeDecodeError as error:
-            return self._broken(data, Fault("encoding", None, f"byte {error.start + 1} of the line is not UTF-8"))
-        except RecursionError:
-            return self._broken(data, Fault("invalid-json", None, "is nested too deeply"))
-        except json.JSONDecodeError as error:
-            return self._broken(data, Fault("invalid-json", None, f"{error.msg} at character {error.pos + 1}"))
+        value, fault = loads(data)
+        if fault is not None:
+            return Parsed(None, clip_id_in(data), [fault], {})
         faults: list[Fault] = []
-        _check(value, self._type, "", faults)
-        if not isinstance(value, _Object):
+        check(value, self._type, "", faults, value_rule="hands-value")
+        if not isinstance(value, Object):
             return Parsed(None, None, faults, {})
         clip_id = value.get("clip_id")
         faults += _times_of(value.get("segments"))
         extras = _extras(value, self._kind, faults)
         row = None if faults else msgspec.convert(value, self._kind, strict=False)
         return Parsed(row, encodable(clip_id) if isinstance(clip_id, str) and clip_id else None, faults, extras)
-
-    def _broken(self, data: bytes, fault: Fault) -> Parsed[R]:
-        return Parsed(None, clip_id_in(data), [fault], {})
-
-
-class _Object(dict[str, Any]):
-    """A JSON object that remembers which keys were given more than once."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.repeated: list[str] = []
-        if len(self) < len(pairs):
-            seen: set[str] = set()
-            self.repeated = list(dict.fromkeys(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
 
 
 def time_faults(index: int, start_s: float, end_s: float) -> list[Fault]:
@@ -123,15 +95,6 @@ def clip_id_in(data: bytes) -> str | None:
         return None
 
 
-def encodable(text: str) -> str:
-    """``text`` with what UTF-8 cannot hold (half a surrogate pair) written as an escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= 300 else float(digits)
-
-
 def _is_utf8(data: bytes) -> bool:
     try:
         data.decode()
@@ -160,73 +123,6 @@ def _no_key_twice(data: bytes, segments: int) -> bool:
     )
 
 
-_NAMES: dict[type[inspect.Type], str] = {
-    inspect.StructType: "an object",
-    inspect.ListType: "a list",
-    inspect.StrType: "a string",
-    inspect.FloatType: "a number",
-    inspect.IntType: "a whole number",
-    inspect.BoolType: "true or false",
-}
-
-
-def _check(value: Any, kind: inspect.Type, path: str, faults: list[Fault]) -> None:
-    """Holds ``value`` against ``kind`` and appends every fault."""
-    if isinstance(kind, inspect.Metadata):
-        return _check(value, kind.type, path, faults)
-    if isinstance(kind, inspect.UnionType):
-        return None if value is None else _check(value, kind.types[0], path, faults)
-    if isinstance(kind, inspect.LiteralType):
-        if value not in kind.values:
-            faults.append(
-                Fault("hands-value", path, f"is {_shown(value)}, expected {', '.join(map(str, kind.values))} or null")
-            )
-    elif isinstance(kind, inspect.StructType) and isinstance(value, _Object):
-        _check_object(value, kind, path, faults)
-    elif isinstance(kind, inspect.ListType) and isinstance(value, list):
-        for index, item in enumerate(value):
-            _check(item, kind.item_type, f"{path}[{index}]", faults)
-    elif isinstance(kind, inspect.StrType) and isinstance(value, str):
-        _check_string(value, kind, path, faults)
-    elif isinstance(kind, inspect.FloatType | inspect.IntType) and type(value) in (int, float):
-        _check_number(value, kind, path, faults)
-    elif not (isinstance(kind, inspect.BoolType) and isinstance(value, bool)):
-        expected = _NAMES[type(kind)]
-        faults.append(
-            Fault("wrong-type", path or None, f"is {_shown(value)}, expected {expected}", _advice(value, kind))
-        )
-    return None
-
-
-def _check_object(value: _Object, kind: inspect.StructType, path: str, faults: list[Fault]) -> None:
-    prefix = f"{path}." if path else ""
-    for field in kind.fields:
-        name = field.encode_name
-        if name in value.repeated:
-            faults.append(Fault("duplicate-key", prefix + name, "is given more than once"))
-        if name in value:
-            _check(value[name], field.type, prefix + name, faults)
-        elif field.required:
-            faults.append(Fault("missing-field", prefix + name, "is missing"))
-
-
-def _check_string(value: str, kind: inspect.StrType, path: str, faults: list[Fault]) -> None:
-    if len(value) < (kind.min_length or 0):
-        faults.append(Fault("wrong-type", path, "is empty, expected a non-empty string"))
-    if encodable(value) != value:
-        faults.append(Fault("encoding", path, "holds half a surrogate pair (\\ud800 to \\udfff)"))
-
-
-def _check_number(value: float, kind: inspect.FloatType | inspect.IntType, path: str, faults: list[Fault]) -> None:
-    if not math.isfinite(value):
-        faults.append(Fault("non-finite", path, f"is {value}, expected a finite number"))
-    elif isinstance(kind, inspect.IntType) and (value != int(value) or abs(value) > 2**53):
-        faults.append(Fault("wrong-type", path, f"is {_shown(value)}, expected a whole number"))
-    elif (kind.gt is not None and value <= kind.gt) or (kind.ge is not None and value < kind.ge):
-        bound = f"above {kind.gt:g}" if kind.gt is not None else f"of {kind.ge} or more"
-        faults.append(Fault("wrong-type", path, f"is {_shown(value)}, expected a number {bound}"))
-
-
 def _times_of(segments: Any) -> list[Fault]:
     if not isinstance(segments, list):
         return []
@@ -243,7 +139,7 @@ def _is_time(value: float) -> bool:
     return not isinstance(value, bool) and math.isfinite(value)
 
 
-def _extras(value: _Object, kind: type[msgspec.Struct], faults: list[Fault]) -> dict[str, Any]:
+def _extras(value: Object, kind: type[msgspec.Struct], faults: list[Fault]) -> dict[str, Any]:
     """The fields of a labels row that its type does not name; their faults are appended."""
     if kind is not LabelsRow:
         return {}
@@ -264,19 +160,3 @@ def _extras(value: _Object, kind: type[msgspec.Struct], faults: list[Fault]) -> 
         else:
             extras[name] = text if isinstance(item, dict | list) else item
     return extras
-
-
-def _shown(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    return reprlib.repr(value)
-
-
-def _advice(value: Any, kind: inspect.Type) -> str:
-    if not isinstance(kind, inspect.FloatType) or not isinstance(value, str):
-        return ""
-    if re.fullmatch(r"\s*(\d+:){1,2}\d+([.,]\d+)?\s*", value):
-        return "write seconds; mabpl validate --fix converts mm:ss and hh:mm:ss"
-    return "write the number without quotes" if re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", value) else ""

@@ -17,9 +17,9 @@ import polars as pl
 
 from mabpl.benchmarks.micro_annotation.checks import LONGEST_SEGMENT_US
 from mabpl.benchmarks.micro_annotation.edits import Change, Row, TimelineSegment, as_file, edited, read_rows
-from mabpl.benchmarks.micro_annotation.problems import require_valid
 from mabpl.benchmarks.micro_annotation.reading import read_predictions
 from mabpl.errors import InputError
+from mabpl.reading.problems import require_valid
 
 _MOST_PIECES = 1_000
 

@@ -18,9 +18,9 @@ import polars as pl
 
 from mabpl.benchmarks.micro_annotation.checks import check_predictions
 from mabpl.benchmarks.micro_annotation.edits import Row, as_file, edited, read_rows, seconds_in
-from mabpl.benchmarks.micro_annotation.parsing import encodable
 from mabpl.benchmarks.micro_annotation.postprocess import resolve_overlaps, sort_segments
 from mabpl.benchmarks.micro_annotation.reading import Labels, read_predictions
+from mabpl.reading.json_values import encodable
 from mabpl.tables.schemas import FRAME_RATE
 
 _TIMES = ("start_s", "end_s")

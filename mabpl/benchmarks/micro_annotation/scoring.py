@@ -56,7 +56,8 @@ def _read(
     labels: Labels | str | Path, predictions: Predictions | str | Path | Iterable[str | Path], settings: Settings
 ) -> tuple[Labels, Predictions]:
     """Reads what is a path, checks it, and applies ``settings.missing``."""
-    from mabpl.benchmarks.micro_annotation import checks, problems, reading
+    from mabpl.benchmarks.micro_annotation import checks, reading
+    from mabpl.reading import problems
 
     human = labels if isinstance(labels, reading.Labels) else reading.read_labels(labels)
     if isinstance(predictions, reading.Predictions):

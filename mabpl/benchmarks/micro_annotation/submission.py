@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from mabpl.benchmarks.micro_annotation import checklist, naming, problems, results
+from mabpl.benchmarks.micro_annotation import checklist, naming, results
 from mabpl.benchmarks.micro_annotation.checklist import ENDINGS, JSONS, PAGE, SUBMISSION, Assembled, Document, Finding
 from mabpl.benchmarks.micro_annotation.dataset import Dataset, open_benchmark
 from mabpl.benchmarks.micro_annotation.differences import in_values
 from mabpl.benchmarks.micro_annotation.reading import read_predictions
 from mabpl.benchmarks.micro_annotation.verify import verify
 from mabpl.errors import MabplError, UsageError, unreadable
+from mabpl.reading import problems
 from mabpl.tables import files
 from mabpl.tables.folder import put_in_place
 

@@ -11,12 +11,13 @@ from typing import Any
 import polars as pl
 
 import mabpl
-from mabpl.benchmarks.micro_annotation import inputs, judging, naming, problems, results, scoring
+from mabpl.benchmarks.micro_annotation import inputs, judging, naming, results, scoring
 from mabpl.benchmarks.micro_annotation.differences import NOTHING, Difference, in_tables, in_values
-from mabpl.benchmarks.micro_annotation.lines import Lines
 from mabpl.benchmarks.micro_annotation.results import Document
 from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.errors import UsageError, unreadable
+from mabpl.reading import problems
+from mabpl.reading.lines import Lines
 from mabpl.settings import Settings
 from mabpl.tables import folder as folders
 from mabpl.tables.schemas import SCHEMA_VERSION
