@@ -221,6 +221,8 @@ def embedded_verdicts(asked: pl.DataFrame) -> pl.DataFrame:
     if kind == "pa":
         score, equivalent = embedded.judge_pa(predicted, primary, asked["also"].to_list())
         values = {"score": pl.Series(score), "equivalent": pl.Series(equivalent)}
+    elif kind == "object":
+        values = {"accepted": pl.Series(embedded.judge_object(predicted, primary))}
     else:
         values = {"accepted": pl.Series(embedded.judge_joint(predicted, primary))}
     version = embedded.EMBEDDED.rpartition("/")[2]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mabpl.judges.lexicon import OPPOSITE, nouns_alike, verbs_alike, words
-from mabpl.judges.slots import Clause, Label, Thing, read_label
+from mabpl.judges.slots import Clause, Label, Thing, read_label, things_in
 
 EMBEDDED = "embedded-slots/1"
 """The judge's name in every verdict; its number is raised whenever a verdict may change."""
@@ -29,6 +29,8 @@ EQUIVALENT = 75.0
 """Least score of two labels that describe the same action."""
 ACCEPTED = 50.0
 """Least score, hands apart, of a label that is accepted for Joint F1."""
+NAMED = 0.7
+"""Least likeness of a noun of a mention to the object that it is taken to name."""
 
 BOTH, THING_ONLY, VERB_ONLY, UNDONE = 0.75, 0.15, 0.10, 0.05
 """What a clause earns: for verb and thing together, for each alone, for the thing where the verb is the opposite."""
@@ -86,6 +88,24 @@ def judge_joint(predicted: Sequence[str], human: Sequence[str]) -> Booleans:
         for label, other in zip(predicted, human, strict=True)
     ]
     return np.array([likeness.agrees and likeness.score >= ACCEPTED for likeness in found], dtype=np.bool_)
+
+
+def judge_object(mentions: Sequence[str], objects: Sequence[str]) -> Booleans:
+    """Whether each mention, in free text, names its object or something very like it: bool (n,).
+
+    Every noun of a mention counts, as this judge does not tell what a sentence is about from what it names in passing.
+    """
+    found = [_names(mention, thing) for mention, thing in zip(mentions, objects, strict=True)]
+    return np.array(found, dtype=np.bool_)
+
+
+def _names(mention: str, name: str) -> bool:
+    said, wanted = read_label(mention).words, read_label(name).words
+    if wanted and f" {wanted} " in f" {said} ":
+        return True
+    clauses = read_label(f"the {name}").clauses
+    things = [thing for clause in clauses[:1] for thing in clause.things[:1]] or list(things_in(name)[-1:])
+    return any(_things_alike(thing, one) >= NAMED for thing in things for one in things_in(mention))
 
 
 class Likeness(NamedTuple):

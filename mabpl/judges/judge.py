@@ -5,7 +5,8 @@ What is asked about windows of a video instead of pairs of labels is such a judg
 The published judges of MicroAnnotationBench are the defaults. PA: DeepSeek V4 Flash, thinking on, temperature 0, the
 judge seeds 1, 2 and 3 in the request's seed field. Joint: Gemini 3.5 Flash, temperature 0, up to 8,192 output tokens,
 thinking at the model's default, one call without a seed. The two dimensions of a tournament, timing and labels: the PA
-judge, thinking at low effort, with the judge seed 1.
+judge, thinking at low effort, with the judge seed 1. Object (does a mention in free text refer to an object?): the PA
+judge, one call without a seed; whom the authors of ProactEgoMem ask is not known.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ VERSION = 1
 
 OPENROUTER = "https://openrouter.ai/api/v1"
 SELF_HOSTED = "self-hosted"
-JudgeKind = Literal["pa", "joint", "timing", "labels"]
+JudgeKind = Literal["pa", "joint", "timing", "labels", "object"]
 """The kinds of judges."""
 
-_PREFIX = {"pa": "MAB_JUDGE_", "joint": "MAB_JOINT_JUDGE_", "timing": "MAB_JUDGE_", "labels": "MAB_JUDGE_"}
+_PREFIX = {**dict.fromkeys(["pa", "timing", "labels", "object"], "MAB_JUDGE_"), "joint": "MAB_JOINT_JUDGE_"}
 _FLASH = "deepseek/deepseek-v4-flash-0731"
-_MODELS = {"pa": _FLASH, "joint": "google/gemini-3.5-flash", "timing": _FLASH, "labels": _FLASH}
+_MODELS = {"pa": _FLASH, "joint": "google/gemini-3.5-flash", "timing": _FLASH, "labels": _FLASH, "object": _FLASH}
 _LIMITS: dict[str, dict[str, Any]] = {
     "pa": {"temperature": 0},
     "joint": {"temperature": 0, "max_tokens": 8192},
     "timing": {"temperature": 0},
     "labels": {"temperature": 0},
+    "object": {"temperature": 0},
 }
 _SEEDS = {"pa": (1, 2, 3), "timing": (1,), "labels": (1,)}
 _THINKING_AT_OPENROUTER = {"reasoning": {"enabled": True}}
@@ -94,7 +96,7 @@ def from_environment(
 ) -> tuple[Judge, str | None]:
     """The judge that the arguments name, or else the environment, or else the published default; and its API key.
 
-    ``MAB_JUDGE_BASE_URL``, ``_MODEL``, ``_API_KEY`` and ``_EXTRA_BODY`` name the PA judge and that of a tournament,
+    ``MAB_JUDGE_BASE_URL``, ``_MODEL``, ``_API_KEY`` and ``_EXTRA_BODY`` name every judge but the joint one;
     ``MAB_JOINT_JUDGE_BASE_URL``, ``_MODEL`` and ``_API_KEY`` the joint judge, whose key falls back to
     ``MAB_JUDGE_API_KEY`` where both are asked at the same host. The key is None where none is set. Without an extra
     body the PA judge's thinking is switched on, a tournament's at low effort, in OpenRouter's way there and through the
@@ -122,7 +124,7 @@ def from_environment(
 
 
 def _thinking(kind: JudgeKind, at_openrouter: bool) -> dict[str, Any]:
-    if kind == "pa":
+    if kind in ("pa", "object"):
         return _THINKING_AT_OPENROUTER if at_openrouter else _THINKING_ELSEWHERE
     return _LOW_AT_OPENROUTER if at_openrouter else _LOW_ELSEWHERE
 
@@ -174,9 +176,9 @@ def _key(kind: JudgeKind, host: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _seeds(kind: JudgeKind, given: Sequence[int] | None) -> tuple[int | None, ...]:
-    if kind == "joint":
+    if kind in ("joint", "object"):
         if given is not None:
-            raise UsageError("the joint judge takes no judge seeds", "it is asked once for each pair of labels")
+            raise UsageError(f"the {kind} judge takes no judge seeds", "it is asked once for each pair")
         return (None,)
     seeds = _SEEDS[kind] if given is None else tuple(given)
     if not seeds or len(set(seeds)) < len(seeds) or any(not 0 <= seed < 2**63 for seed in seeds):

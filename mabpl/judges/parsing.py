@@ -35,7 +35,7 @@ _NOTHING: Values = {}
 
 
 def parse(kind: str, body: bytes, labels: Iterable[str]) -> Verdict:
-    """What ``body`` says, the response to a request of ``kind`` (pa, joint, timing, labels or window) about ``labels``.
+    """What ``body`` says, the response to a request of ``kind`` (a judge's, or window) about ``labels``.
 
     The last object in the reply that holds a verdict counts. Thinking is no part of the reply, and an object that
     stands in a label (spaces aside) is no verdict, for the judge may only have quoted it. ``status`` is
@@ -153,6 +153,7 @@ _READERS: dict[str, Callable[[Values], Values | None]] = {
     "joint": _read_joint,
     "timing": _read_comparison,
     "labels": _read_comparison,
+    "object": _read_joint,
 }
 
 

@@ -26,6 +26,7 @@ JOINT_RUBRIC = "joint_judge_rubric.txt"
 FILES = (PA_SYSTEM, PA_USER_EXAMPLE, JOINT_RUBRIC)
 TOURNAMENT = {"timing": "tournament_timing.txt", "labels": "tournament_labels.txt"}
 """The prompt of each dimension of a tournament."""
+OBJECT_JUDGE = "object_judge.txt"
 PACKETS = "tournament_packet_examples.json"
 """What the judge of a tournament is shown, by example."""
 
@@ -114,7 +115,7 @@ def _read(path: Path, source: Literal["ours", "dataset"]) -> Prompt:
 
 
 def messages(request: Request, prompts: Prompts) -> list[Message]:
-    """The chat messages that put ``request`` (kind pa, joint, timing or labels) to a judge.
+    """The chat messages that put ``request`` (of any kind but window) to a judge.
 
     What a judge reads last is a line of ours, not a label.
     """
@@ -122,8 +123,11 @@ def messages(request: Request, prompts: Prompts) -> list[Message]:
         return _chat(prompts[PA_SYSTEM], _pa_layout(request.predicted_label, request.primary, request.also))
     if request.kind in TOURNAMENT:
         return _comparison(prompts[TOURNAMENT[request.kind]], _packet(request))
+    if request.kind == "object":
+        mention = f"OBJECT: {request.primary}\nMENTION: {request.predicted_label}"
+        return _chat(prompts[OBJECT_JUDGE], f"{mention}\n\n{_LAST_LINE}")
     if request.kind != "joint":
-        known = ", ".join(["pa", "joint", *TOURNAMENT])
+        known = ", ".join(["pa", "joint", *TOURNAMENT, "object"])
         raise UsageError(f"there is no prompt for a request of kind {request.kind!r}", f"known: {known}")
     rubric = prompts[JOINT_RUBRIC]
     instruction = NO_INSTRUCTION if request.instruction is None else request.instruction

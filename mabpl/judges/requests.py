@@ -91,6 +91,22 @@ def joint_requests(
     return _collapsed("joint", asked, matches.columns, labels, prompts)
 
 
+def object_requests(pairs: pl.DataFrame, prompts: Prompts, settings: Settings) -> Asked:
+    """Whether mentions refer to objects: ``(asked, requests)``.
+
+    ``pairs``: ``text`` (a mention) and ``object``, beside any other columns. ``asked``: its rows with a column
+    ``request``. ``requests``: one row per distinct pair of texts.
+    """
+    labels = _Labels.of(pl.concat([pairs["text"].alias("label"), pairs["object"].alias("label")]), settings)
+    asked = pairs.with_columns(
+        predicted_label=labels.shown("text"),
+        human_label=labels.shown("object"),
+        also=pl.lit([], pl.List(labels.dtype)),
+        instruction=pl.lit(None, labels.dtype),
+    )
+    return _collapsed("object", asked.with_row_index("row"), pairs.columns, labels, prompts)
+
+
 def single(
     kind: str,
     predicted: str,

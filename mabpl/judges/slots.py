@@ -80,6 +80,23 @@ def read_label(text: str) -> Label:
     return Label(plain, tuple(active[:LONGEST]))
 
 
+@lru_cache(maxsize=1 << 16)
+def things_in(text: str) -> tuple[Thing, ...]:
+    """Every word of free text as the head of a noun phrase, with what stands before it there, in order."""
+    things: list[Thing | None] = []
+    phrase: list[str] = []
+    for token in _tokens(text):
+        if token[0] == "§" or not token.isalnum() or token in words("article") or _role(token):
+            phrase = []
+            continue
+        phrase.append(token)
+        things.append(_thing(tuple(phrase[-_MODIFIERS:])))
+    return tuple(dict.fromkeys(thing for thing in things if thing is not None))
+
+
+_MODIFIERS = 4
+"""Words of a noun phrase that are read in free text, its head included."""
+
 # --- from text to clauses ---
 
 

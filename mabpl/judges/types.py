@@ -19,11 +19,12 @@ def fingerprint(value: Any) -> str:
 class Request:
     """What is asked, whoever answers: one row of `requests`. Labels are as sent, after hygiene.
 
-    ``request``: fingerprint of everything else. ``kind``: pa, joint, timing, labels or window. ``also``: the other
-    labels in the span of the predicted segment, in time order. Of a comparison of two timelines (timing, labels),
-    ``predicted_label`` is the one shown as A, ``also`` the one shown as B, and ``primary`` the human one, as text. Of a
-    window of a video, which a model is to annotate, ``predicted_label`` names the video, ``primary`` the window, and
-    ``also`` is its start and end in seconds.
+    ``request``: fingerprint of everything else. ``kind``: pa, joint, timing, labels, object or window. ``also``: the
+    other labels in the span of the predicted segment, in time order. Of a comparison of two timelines (timing, labels),
+    ``predicted_label`` is the one shown as A, ``also`` the one shown as B, and ``primary`` the human one, as text. Of
+    an object that was spoken of, ``predicted_label`` is the mention and ``primary`` the object. Of a window of a video,
+    which a model is to annotate, ``predicted_label`` names the video, ``primary`` the window, and ``also`` is its start
+    and end in seconds.
     """
 
     request: str
@@ -83,8 +84,8 @@ class Verdict:
     """What an answer means, as :func:`mabpl.judges.parsing.parse` reads it; values are null unless ``status`` is ok.
 
     ``status``: ``ok``, ``truncated``, ``no_json``, ``no_verdict``, ``bad_value`` or ``error``.
-    ``score`` (0-100) and ``equivalent`` for PA-F1, ``accepted`` for Joint F1, ``verdict`` (A, B or tie) for the
-    tournament. ``reply`` and ``reasoning``: the judge's text.
+    ``score`` (0-100) and ``equivalent`` for PA-F1, ``accepted`` for Joint F1 and for objects, ``verdict`` (A, B or tie)
+    for the tournament. ``reply`` and ``reasoning``: the judge's text.
     """
 
     status: str

@@ -112,7 +112,8 @@ _KIND = Column(
     "kind",
     pl.String,
     "what is judged: pa (a pair of labels for PA-F1) or joint (one for Joint F1); timing, labels: two timelines of a "
-    "clip, in a tournament; window: a model's timeline of a part of a clip",
+    "clip, in a tournament; object: a mention in free text, and what it may refer to; window: a model's timeline of a "
+    "part of a clip",
 )
 
 REQUESTS = Table(
@@ -164,7 +165,12 @@ VERDICTS = Table(
         ),
         Column("score", pl.Float64, "pa: how well the predicted label fits, 0 to 100", nullable=True),
         Column("equivalent", pl.Boolean, "pa: both labels describe the same action", nullable=True),
-        Column("accepted", pl.Boolean, "joint: the predicted label is right", nullable=True),
+        Column(
+            "accepted",
+            pl.Boolean,
+            "joint: the predicted label is right; object: the mention refers to the object",
+            nullable=True,
+        ),
         Column("verdict", pl.String, "tournament: A, B or tie", nullable=True),
         Column("reply", pl.String, "the answer's text, without thinking"),
         Column("reasoning", pl.String, "the judge's thinking, where it is told"),
