@@ -1,0 +1,1 @@
+"""ely-eye: memory queries whose gold is a region of a source, held against what a system returned."""
