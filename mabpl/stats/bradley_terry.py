@@ -28,6 +28,8 @@ Ties = Literal["nowhere", "half"]
 REPLICATES = 500
 LEAST_REPLICATES = 40
 """Fewer have no 2.5th percentile."""
+LEAST_FITTED = 0.5
+"""Share of resamples that must have a fit. Those without one are the extreme ones: what is left is too narrow."""
 
 PRIOR = 0.5
 """Wins, and as many losses, that :func:`with_prior` adds to each arm."""
@@ -202,13 +204,14 @@ def intervals(wins: Floats, weights: Floats, level: float = 0.95) -> Intervals:
     """Refits to resamples of clips: ``wins`` (clips, arms, arms), ``weights`` (resamples, clips).
 
     ``weights``: how often each clip is drawn, as :func:`mabpl.stats.bootstrap.clip_weights` makes them; all comparisons
-    of a clip move together. Bounds are null where fewer than :data:`LEAST_REPLICATES` resamples have a fit.
+    of a clip move together. Bounds are null where fewer than :data:`LEAST_REPLICATES` resamples, or less than the share
+    :data:`LEAST_FITTED` of them, have a fit.
     """
     clips, arms, _ = wins.shape
     drawn = fit((weights @ wins.reshape(clips, -1)).reshape(-1, arms, arms))
     kept = drawn[~np.isnan(drawn).any(axis=-1)]
     without_fit = len(drawn) - len(kept)
-    if len(kept) < LEAST_REPLICATES:
+    if len(kept) < max(LEAST_REPLICATES, LEAST_FITTED * len(drawn)):
         nothing, nowhere = np.full(arms, np.nan), np.full(arms, -1)
         return Intervals(nothing, nothing, nowhere, nowhere, np.zeros((arms, arms), dtype=np.bool_), without_fit)
     low, high = percentile_interval(kept, level)
