@@ -6,7 +6,7 @@ by the number of all queries of the slice (`all`). Gates compare unrounded value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +23,12 @@ Integers = npt.NDArray[np.int64]
 
 SLICES = ("all", "modality", "scenario", "holder")
 GATED_SLICES = ("all", "modality")
-GATES = {"recall@10": ("least", 0.90), "false_recall": ("most", 0.10), "temporal": ("least", 0.95), "holder": ("least", 0.95)}
+GATES = {
+    "recall@10": ("least", 0.90),
+    "false_recall": ("most", 0.10),
+    "temporal": ("least", 0.95),
+    "holder": ("least", 0.95),
+}
 """Section 4 of the annotation schema; both ends count as kept."""
 
 _WHOLE = {"excluded": "", "counted": "_whole"}
@@ -97,7 +102,10 @@ class Part:
         """``rows``: `ely_query_scores` of one run, by query_id."""
         names, cluster = np.unique(rows["cluster"].to_numpy(), return_inverse=True)
         columns = rows.select(
-            *(pl.when(m.applies).then(m.value.cast(pl.Float64)).otherwise(0.0).alias(f"v{i}") for i, m in enumerate(MEASURES)),
+            *(
+                pl.when(m.applies).then(m.value.cast(pl.Float64)).otherwise(0.0).alias(f"v{i}")
+                for i, m in enumerate(MEASURES)
+            ),
             *(m.applies.cast(pl.Float64).alias(f"a{i}") for i, m in enumerate(MEASURES)),
         ).to_numpy()
         latency = {name: rows[name].to_numpy().astype(np.float64) for name in ("cold_s", "warm_s")}
@@ -114,7 +122,8 @@ class Part:
     def _summed(self, columns: Floats) -> Floats:
         width = columns.shape[1]
         flat = (self.cluster[:, None] * width + np.arange(width)).ravel()
-        return np.bincount(flat, weights=columns.ravel(), minlength=self.clusters * width).reshape(-1, width)
+        sums = np.bincount(flat, weights=columns.ravel(), minlength=self.clusters * width)
+        return sums.astype(np.float64).reshape(-1, width)
 
     def point(self) -> tuple[Floats, Floats, Floats]:
         """Totals, numbers of queries that each measure applies to, and values (measures x denominators, latencies)."""
@@ -144,8 +153,10 @@ class Part:
 
 
 def weighted_quantile(values: Floats, upto: Floats, q: float) -> Floats:
-    """Quantile ``q`` by linear interpolation of ascending ``values``, each repeated: ``upto`` (draws, values) counts how
-    many there are up to and with each. NaN where a draw holds none."""
+    """Quantile ``q`` of repeated ``values`` (ascending), linearly interpolated: float64 (draws,).
+
+    ``upto`` (draws, values): how many a draw holds up to and with each value. NaN where it holds none.
+    """
     total = upto[:, -1]
     place = q * np.maximum(total - 1, 0)
     below = np.floor(place)
@@ -168,14 +179,16 @@ def intervals(
     groups: dict[int, list[int]] = {}
     for i, sides in enumerate(slices):
         groups.setdefault(sides[0].clusters, []).append(i)
-    for clusters, members in sorted(groups.items()):
-        values = np.concatenate([*_replicates([slices[i] for i in members], clusters, replicates)])
-        empty = np.isnan(values).all(axis=0) | (clusters < 2)
-        low, high = bootstrap.percentile_interval(np.where(empty, 0.0, values), level)
-        low[empty], high[empty] = np.nan, np.nan
-        width = values.shape[1] // len(members)
-        for k, i in enumerate(members):
-            bounds[i] = low[k * width : (k + 1) * width], high[k * width : (k + 1) * width]
+    at_once = max(1, _MOST_CELLS // (replicates * (2 * len(MEASURES) + len(LATENCIES))))
+    for clusters, every in sorted(groups.items()):
+        for first in range(0, len(every), at_once):
+            members = every[first : first + at_once]
+            values = np.concatenate([*_replicates([slices[i] for i in members], clusters, replicates)])
+            empty = np.isnan(values).all(axis=0) | (clusters < 2)
+            low, high = bootstrap.percentile_interval(np.where(empty, 0.0, values), level)
+            low[empty], high[empty] = np.nan, np.nan
+            for i, *both in zip(members, np.split(low, len(members)), np.split(high, len(members)), strict=True):
+                bounds[i] = (both[0], both[1])
     return bounds
 
 
@@ -183,7 +196,8 @@ def _replicates(group: list[Sequence[Part]], clusters: int, replicates: int) -> 
     """Draws, a part of them at a time: float64 (draws, slices x values)."""
     sums = [[part.by_cluster() for part in sides] for sides in group]
     stacked = [
-        tuple(np.hstack([of_slice[side][which] for of_slice in sums]) for which in (0, 1)) for side in range(len(group[0]))
+        tuple(np.hstack([of_slice[side][which] for of_slice in sums]) for which in (0, 1))
+        for side in range(len(group[0]))
     ]
     widest = max(len(part.cluster) for sides in group for part in sides)
     at_once = max(1, min(replicates, _MOST_CELLS // max(widest, clusters)))
@@ -195,3 +209,83 @@ def _replicates(group: list[Sequence[Part]], clusters: int, replicates: int) -> 
             latencies = np.stack([of_slice[side].drawn(weights) for of_slice in group], axis=1)
             sides.append(np.concatenate([ratios, latencies], axis=2).reshape(len(weights), -1))
         yield sides[0] if len(sides) == 1 else sides[0] - sides[1]
+
+
+def add_up(
+    query_scores: pl.DataFrame, options: ElyOptions, *, by: Sequence[str] = SLICES, ci: float | None = 0.95
+) -> pl.DataFrame:
+    """The table `ely_scores`: every metric under every reading, of each run and each slice ``by``.
+
+    ``ci``: level of the cluster-bootstrap interval; None leaves the bounds null.
+    """
+    keys, parts = [], []
+    for run, rows in runs_of(query_scores):
+        for key, of_slice in slices_of(rows, by):
+            keys.append((run, *key))
+            parts.append(Part.of(of_slice))
+    bounds = intervals([[part] for part in parts], ci) if ci is not None else [None] * len(parts)
+    scored = [
+        row for key, part, bound in zip(keys, parts, bounds, strict=True) for row in _rows(key, part, bound, options)
+    ]
+    return pl.DataFrame(scored, schema=SCORES.schema, orient="row", infer_schema_length=None)
+
+
+def runs_of(query_scores: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Each run and its rows, by name and query_id."""
+    for (run,), rows in query_scores.sort("run", "query_id").group_by("run", maintain_order=True):
+        yield str(run), rows
+
+
+def slices_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[str, str | None], pl.DataFrame]]:
+    """(slice, its value) and the rows of it, in the order of ``by`` and of the values."""
+    for slice_ in by:
+        if slice_ == "all":
+            yield (slice_, None), rows
+        else:
+            for (value,), of_value in sorted(
+                rows.group_by(slice_, maintain_order=True), key=lambda part: str(part[0][0])
+            ):
+                yield (slice_, str(value)), of_value
+
+
+def readings() -> Iterator[tuple[int, Reading, str | None]]:
+    """Position among the values of a :class:`Part`, the reading and the denominator, in the order of `ely_scores`."""
+    for i, measure in enumerate(MEASURES):
+        for j, denominator in enumerate(DENOMINATORS):
+            yield i + j * len(MEASURES), measure.reading, denominator
+    for i, metric in enumerate(LATENCIES):
+        yield 2 * len(MEASURES) + i, Reading(metric), None
+
+
+def chosen(reading: Reading, denominator: str | None, options: ElyOptions) -> bool:
+    """Whether it is the reading that ``options`` name, which the gates are held to."""
+    wanted = Reading(reading.metric, options.recall_unit, options.whole_source, options.cross_holder)
+    return denominator in (None, options.denominator) and all(
+        own in (None, of) for own, of in zip(reading[1:], wanted[1:], strict=True)
+    )
+
+
+def _rows(
+    key: tuple[str, str, str | None], part: Part, bounds: tuple[Floats, Floats] | None, options: ElyOptions
+) -> Iterator[tuple[Any, ...]]:
+    totals, n, values = part.point()
+    for place, reading, denominator in readings():
+        if denominator is None:
+            column, _ = LATENCIES[reading.metric]
+            count = divisor = int((~np.isnan(part.latency[column])).sum())
+            total = None
+        else:
+            i = place % len(MEASURES)
+            count, total = int(n[i]), float(totals[i])
+            divisor = count if denominator == "applicable" else len(part.cluster)
+        value = _number(values[place])
+        low, high = (_number(bound[place]) for bound in bounds) if bounds is not None else (None, None)
+        gate, passed = None, None
+        if reading.metric in GATES and key[1] in GATED_SLICES and chosen(reading, denominator, options):
+            side, gate = GATES[reading.metric]
+            passed = None if value is None else value >= gate if side == "least" else value <= gate
+        yield (*key, *reading, denominator, value, low, high, total, count, divisor, gate, passed)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
