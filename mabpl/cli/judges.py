@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,53 +22,84 @@ if TYPE_CHECKING:
 
 _METRIC = {"pa": "PA-F1", "joint": "Joint F1"}
 _PREFIXES = ("MAB_JUDGE", "MAB_JOINT_JUDGE")
-_WAYS = (
+WAYS = (
     "give one: --judge api (set MAB_JUDGE_API_KEY, and MAB_JUDGE_BASE_URL for a server of your own), --judge embedded "
-    "(offline, not comparable with published scores), --judge stored (verdicts already paid for), or --no-judge"
+    "(offline, not comparable with published scores), --judge stored (verdicts already paid for)"
+)
+
+
+Option = tuple[str, Callable[[common.Command], common.Command]]
+
+
+def _option(*declared: str, **more: Any) -> Option:
+    """An option with the name under which it is given to the function."""
+    name = declared[-1].removeprefix("--").replace("-", "_")
+    return name, click.option(*declared, **more)
+
+
+_URL = _option("--judge-base-url", metavar="URL", help="An OpenAI-compatible endpoint (MAB_JUDGE_BASE_URL).")
+_MODEL = _option("--judge-model", metavar="NAME", help="The judge's model as it is served (MAB_JUDGE_MODEL).")
+_ROUTE = _option("--judge-route", metavar="NAME", help="The route's label (default: the host, or self-hosted).")
+_BODY = _option("--judge-extra-body", metavar="JSON", help="More fields of each request (MAB_JUDGE_EXTRA_BODY).")
+_JOINT = (
+    _option("--joint-judge-base-url", metavar="URL", help="The joint judge's (MAB_JOINT_JUDGE_BASE_URL)."),
+    _option("--joint-judge-model", metavar="NAME", help="The joint judge's model (MAB_JOINT_JUDGE_MODEL)."),
+    _option("--joint-judge-route", metavar="NAME", help="The label of the joint judge's route."),
+    _option("--joint-judge-extra-body", metavar="JSON", help="More fields of each request to the joint judge."),
+)
+_BOUNDS = (
+    _option("--concurrency", type=click.IntRange(1), default=25, help="Requests in flight per judge seed."),
+    _option("--cache", type=click.Path(), metavar="DIR", help="The verdict store (default: judge_cache)."),
+    _option("--max-calls", type=click.IntRange(0), help="Ask no more than so many times."),
+    _option("--max-cost", type=click.FloatRange(0), help="Spend no more than this, in the prices' currency."),
+    _option("--price-in", type=click.FloatRange(0), help="Price of a million input tokens, where none is told."),
+    _option("--price-out", type=click.FloatRange(0), help="Price of a million output tokens."),
+    _option("--give-up-after", type=click.FloatRange(0), default=900.0, help="Seconds without any answer."),
+    _option("--dry-run", is_flag=True, help="Tell how many calls and tokens it would take; ask nothing."),
 )
 
 
 def judge_options(function: common.Command) -> common.Command:
     """--judge and all that goes with it; gives the function ``judge`` (a dict for :func:`judging`)."""
+    who = _option("--judge", "how", type=click.Choice(["api", "embedded", "stored", "none"]), help="Who judges labels.")
+    none = _option("--no-judge", is_flag=True, help="The same as --judge none: only what needs no judge.")
+    seeds = _option(
+        "--judge-seeds", metavar="1,2,3", help="PA judge seeds, sent as the request's seed (default 1,2,3)."
+    )
+    return _with_options(function, (who, none, _URL, _MODEL, _ROUTE, _BODY, seeds, *_JOINT, *_BOUNDS))
 
-    @click.option("--judge", "how", type=click.Choice(["api", "embedded", "stored", "none"]), help="Who judges labels.")
-    @click.option("--no-judge", is_flag=True, help="The same as --judge none: only what needs no judge.")
-    @click.option("--judge-base-url", metavar="URL", help="An OpenAI-compatible endpoint (MAB_JUDGE_BASE_URL).")
-    @click.option("--judge-model", metavar="NAME", help="The judge's model as it is served (MAB_JUDGE_MODEL).")
-    @click.option("--judge-route", metavar="NAME", help="The route's label (default: the host, or self-hosted).")
-    @click.option("--judge-extra-body", metavar="JSON", help="More fields of each request (MAB_JUDGE_EXTRA_BODY).")
-    @click.option("--judge-seeds", metavar="1,2,3", help="PA judge seeds, sent as the request's seed (default 1,2,3).")
-    @click.option("--joint-judge-base-url", metavar="URL", help="The joint judge's (MAB_JOINT_JUDGE_BASE_URL).")
-    @click.option("--joint-judge-model", metavar="NAME", help="The joint judge's model (MAB_JOINT_JUDGE_MODEL).")
-    @click.option("--joint-judge-route", metavar="NAME", help="The label of the joint judge's route.")
-    @click.option("--joint-judge-extra-body", metavar="JSON", help="More fields of each request to the joint judge.")
-    @click.option("--concurrency", type=click.IntRange(1), default=25, help="Requests in flight per judge seed.")
-    @click.option("--cache", type=click.Path(), metavar="DIR", help="The verdict store (default: judge_cache).")
-    @click.option("--max-calls", type=click.IntRange(0), help="Ask no more than so many times.")
-    @click.option("--max-cost", type=click.FloatRange(0), help="Spend no more than this, in the prices' currency.")
-    @click.option("--price-in", type=click.FloatRange(0), help="Price of a million input tokens, where none is told.")
-    @click.option("--price-out", type=click.FloatRange(0), help="Price of a million output tokens.")
-    @click.option("--give-up-after", type=click.FloatRange(0), default=900.0, help="Seconds without any answer.")
-    @click.option("--dry-run", is_flag=True, help="Tell how many calls and tokens it would take; ask nothing.")
+
+def one_judge_options(function: common.Command) -> common.Command:
+    """As :func:`judge_options`, where one judge is asked, with one judge seed unless more are wanted."""
+    who = _option("--judge", "how", type=click.Choice(["api", "embedded", "stored"]), help="Who judges.")
+    seeds = _option("--judge-seeds", metavar="1,2,3", help="Judge seeds, sent as the request's seed (default 1).")
+    return _with_options(function, (who, _URL, _MODEL, _ROUTE, _BODY, seeds, *_BOUNDS))
+
+
+def _with_options(function: common.Command, options: Sequence[Option]) -> common.Command:
     @functools.wraps(function)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        names = [
-            "how", "no_judge", "judge_base_url", "judge_model", "judge_route", "judge_extra_body", "judge_seeds",
-            "joint_judge_base_url", "joint_judge_model", "joint_judge_route", "joint_judge_extra_body", "concurrency",
-            "cache", "max_calls", "max_cost", "price_in", "price_out", "give_up_after", "dry_run",
-        ]  # fmt: skip
-        return function(*args, judge={name: options.pop(name) for name in names}, **options)
+    def wrapped(*args: Any, **given: Any) -> Any:
+        return function(*args, judge={name: given.pop(name) for name, _ in options}, **given)
 
-    return wrapped
+    command: common.Command = wrapped
+    for _, decorate in reversed(options):
+        command = decorate(command)
+    return command
 
 
-def judging(judge: dict[str, Any], where: dict[str, Any], kinds: tuple[Kind, ...]) -> Judging | None:
+def judging(
+    judge: dict[str, Any],
+    where: dict[str, Any],
+    kinds: tuple[Kind, ...],
+    why: str = "PA-F1 and Joint F1 need a judge of labels",
+    ways: str = f"{WAYS}, or --no-judge",
+) -> Judging | None:
     """What the options and the environment say; None for no judge. Says how to go on where nothing was chosen."""
-    how: Any = "none" if judge["no_judge"] else judge["how"]
+    how: Any = "none" if judge.get("no_judge") else judge["how"]
     if how is None and (judge["dry_run"] or any(os.environ.get(f"{name}_API_KEY") for name in _PREFIXES)):
         how = "api"
     if how is None:
-        raise UsageError("PA-F1 and Joint F1 need a judge of labels, and none is chosen", _WAYS)
+        raise UsageError(f"{why}, and none is chosen", ways)
     if how == "none":
         return None
     from mabpl.benchmarks.micro_annotation import judging as judges
@@ -97,7 +129,7 @@ def judging(judge: dict[str, Any], where: dict[str, Any], kinds: tuple[Kind, ...
 
 def _with_keys(kinds: tuple[Kind, ...], judge: dict[str, Any]) -> tuple[Kind, ...]:
     """``kinds`` less the joint judge where it has no key and the PA judge, who is wanted too, has."""
-    if len(kinds) == 1 or (judge["dry_run"] and not os.environ.get("MAB_JUDGE_API_KEY")):
+    if len(kinds) == 1 or "joint" not in kinds or (judge["dry_run"] and not os.environ.get("MAB_JUDGE_API_KEY")):
         return kinds
     try:
         _judge("joint", {**judge, "dry_run": False}, "api")

@@ -26,6 +26,7 @@ from mabpl.tables import schemas
 LABEL_KINDS: tuple[JudgeKind, ...] = ("pa", "joint")
 """The judges of MicroAnnotationBench."""
 
+_SEEDED = ("pa", "timing", "labels")
 _LONGEST_ANSWER = 8_192
 """Tokens that an answer is taken to have at most, thinking included, where the request sets no limit."""
 
@@ -68,7 +69,7 @@ class Judging:
         """
         judges: dict[JudgeKind, tuple[Judge, Endpoint | None]] = {}
         for kind in kinds:
-            found, key = from_environment(kind, seeds=judge_seeds if kind == "pa" else None)
+            found, key = from_environment(kind, seeds=judge_seeds if kind in _SEEDED else None)
             if how == "api" and key is None:
                 raise UsageError(f"the {kind} judge at {found.route} has no API key", "set its API key variable")
             judges[kind] = found, Endpoint(found.base_url, key) if how == "api" and key is not None else None
