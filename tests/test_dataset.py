@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mabpl.benchmarks.micro_annotation.dataset import Dataset, open_benchmark, select_clips
-from mabpl.benchmarks.micro_annotation.naming import resolve_set, set_aliases
+from mabpl.benchmarks.micro_annotation.naming import resolve_set
 from mabpl.errors import InputError, UsageError
+from mabpl.reading.names import set_aliases
 
 SEGMENTS = [{"start_s": 0, "end_s": 1, "label": "x", "is_idle": False}]
 

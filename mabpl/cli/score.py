@@ -111,7 +111,7 @@ def output_file(source: str, set_name: str, where: dict[str, Any], out: str | No
         return Path(out)
     if source == "-":
         return None
-    from mabpl.benchmarks.micro_annotation.naming import file_stem
+    from mabpl.reading.names import file_stem
 
     named = set_name and (where["labels"] is None or where["set_name"])
     stem = file_stem(source) + (f".{set_name.replace('/', '_')}" if named else "")

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import os
 import re
-import sys
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 from mabpl.errors import unreadable
+from mabpl.reading.opening import BYTE_ORDER_MARK as BYTE_ORDER_MARK
+from mabpl.reading.opening import chunks, told
 
 LONGEST_LINE = 64 * 2**20
 """Bytes. A longer line is a fault of its own; only its first bytes are kept."""
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_CHUNK = 2**20
 _KEPT = 4096
-
-_ENCODINGS = (
-    (b"\xff\xfe\x00\x00", "UTF-32"),
-    (b"\x00\x00\xfe\xff", "UTF-32"),
-    (b"\xff\xfe", "UTF-16"),
-    (b"\xfe\xff", "UTF-16"),
-    (b"{\x00", "UTF-16"),
-    (b"[\x00", "UTF-16"),
-    (b"\x00{", "UTF-16"),
-    (b"\x00[", "UTF-16"),
-)
-_FORMATS = (
-    (b"PK\x03\x04", "a zip archive"),
-    (b"PAR1", "a parquet file"),
-    (b"\xfd7zXZ", "an xz archive"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
-)
 
 
 class Line(NamedTuple):
@@ -69,62 +45,25 @@ class Lines:
 
     def __iter__(self) -> Iterator[Line]:
         number = 0
-        try:
-            with _opened(self.file) as raw:
-                for line in _split(self._chunks(raw)):
-                    number = line.number
-                    yield line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise unreadable(
-                self.file, f"broken gzip after line {number} ({error})", "copy or compress the file again"
-            ) from None
-        except OSError as error:
-            raise unreadable(self.file, _reason(error), _advice(error)) from None
+        with told(self.file, ".jsonl or .jsonl.gz", lambda: f" after line {number}"):
+            for line in _split(self._chunks()):
+                number = line.number
+                yield line
 
-    def _chunks(self, raw: IO[bytes]) -> Iterator[bytes]:
-        hashed = io.BufferedReader(_Hashed(raw, self._hash), _CHUNK)
-        zipped = hashed.peek(2)[:2] == b"\x1f\x8b"
-        stream: io.BufferedIOBase = gzip.GzipFile(fileobj=hashed) if zipped else hashed
-        chunk = stream.read(_CHUNK)
-        _refuse_foreign(self.file, chunk)
-        while chunk:
+    def _chunks(self) -> Iterator[bytes]:
+        first = True
+        for chunk in chunks(self.file, self._hash, "JSON lines"):
+            if first:
+                _refuse_documents(self.file, chunk)
+            first = False
             yield chunk
-            chunk = stream.read(_CHUNK)
 
 
-class _Hashed(io.RawIOBase):
-    """Reads ``raw`` and feeds every byte to ``digest``."""
-
-    def __init__(self, raw: IO[bytes], digest: Any) -> None:
-        self._raw = raw
-        self._digest = digest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._raw.read(len(buffer))
-        self._digest.update(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    if "\0" in file:
-        raise unreadable(repr(file), "is no file name")
-    with Path(file).open("rb", buffering=0) as raw:
-        yield raw
-
-
-def _split(chunks: Iterator[bytes]) -> Iterator[Line]:
+def _split(pieces_read: Iterator[bytes]) -> Iterator[Line]:
     number = 1
     parts: list[bytes] = []
     size = 0
-    for chunk in chunks:
+    for chunk in pieces_read:
         pieces = chunk.split(b"\n")
         for piece in pieces[:-1]:
             data, cut = _joined(parts, piece, size + len(piece))
@@ -146,13 +85,7 @@ def _joined(parts: list[bytes], piece: bytes, size: int) -> tuple[bytes, bool]:
     return (data[:_KEPT] if cut else data), cut
 
 
-def _refuse_foreign(file: str, head: bytes) -> None:
-    for magic, encoding in _ENCODINGS:
-        if head.startswith(magic):
-            raise unreadable(file, f"is {encoding}, expected UTF-8", f"iconv -f {encoding} -t UTF-8 FILE > NEW")
-    for magic, what in _FORMATS:
-        if head.startswith(magic):
-            raise unreadable(file, f"is {what}, expected JSON lines (plain or gzip)", "unpack or convert it first")
+def _refuse_documents(file: str, head: bytes) -> None:
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if re.match(rb"\[\s*(\{|\n|\Z)", text):
         raise unreadable(
@@ -165,19 +98,3 @@ def _refuse_foreign(file: str, head: bytes) -> None:
         raise unreadable(
             file, "is one JSON document over several lines, expected JSON lines", "jq -c . FILE > NEW.jsonl"
         )
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "there is no such file"
-    if isinstance(error, IsADirectoryError):
-        return "is a folder, expected a file"
-    if isinstance(error, PermissionError):
-        return "may not be read (permission denied)"
-    return f"cannot be read ({error.strerror or error})"
-
-
-def _advice(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "check the spelling, and the folder that you are in"
-    return "give the path of a .jsonl or .jsonl.gz file" if isinstance(error, IsADirectoryError) else ""

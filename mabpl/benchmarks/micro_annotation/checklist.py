@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 import mabpl
-from mabpl.benchmarks.micro_annotation import naming, results
+from mabpl.benchmarks.micro_annotation import results
 from mabpl.benchmarks.micro_annotation.dataset import Dataset
 from mabpl.errors import MabplError, unreadable
 from mabpl.metrics import summary
+from mabpl.reading.names import RunName, plain_name
 from mabpl.settings import Settings
 from mabpl.tables.files import UNSAFE
 
@@ -98,7 +99,7 @@ def assemble(folder: Path, dataset: Dataset, produced_by: str | None) -> Assembl
     """The checklist of the files in ``folder``, with what they lack and where they disagree."""
     made = Assembled()
     names = [path.name for path in sorted(folder.iterdir()) if _is_part(path, made)]
-    runs: dict[str, naming.RunName] = {}
+    runs: dict[str, RunName] = {}
     for name in names:
         stem, kind, set_name = _split(name, dataset.sets)
         if kind in made.groups.get(stem, {}):
@@ -106,7 +107,7 @@ def assemble(folder: Path, dataset: Dataset, produced_by: str | None) -> Assembl
         elif kind:
             made.groups.setdefault(stem, {})[kind] = name
             run = stem.removesuffix(f".{set_name}")
-            runs[run] = naming.plain_name(run, ())
+            runs[run] = plain_name(run, ())
         else:
             made.find("inconsistent", name, "is no file of a submission, or of no set of the dataset")
     made.groups = dict(sorted(made.groups.items()))
@@ -263,7 +264,7 @@ def _remarks(made: Assembled, name: str, kind: str, document: Document) -> None:
     """What a score or joint JSON says that makes it another one than its name says, or less than a whole result."""
     if kind_of(document) != kind:
         made.find("inconsistent", name, f"is a {kind_of(document)} JSON")
-    _same_name(made, name, document.get("set"), naming.plain_name(str(document.get("run")), ()).seed)
+    _same_name(made, name, document.get("set"), plain_name(str(document.get("run")), ()).seed)
     if document.get("partial"):
         made.find("warning", name, "is partial: not every clip of the set was scored")
     if document.get("unscored_clips"):
@@ -280,7 +281,7 @@ def _same_name(made: Assembled, name: str, set_name: Any, seed: Any) -> None:
     if not stem:
         made.find("inconsistent", name, f"says that it is of set {set_name}")
         return
-    named = naming.plain_name(stem.removesuffix(f".{of_name}"), ()).seed
+    named = plain_name(stem.removesuffix(f".{of_name}"), ()).seed
     if named != seed:
         made.find("inconsistent", name, f"says that its generation seed is {seed}, its name says {named}")
 

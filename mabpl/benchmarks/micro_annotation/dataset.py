@@ -13,11 +13,12 @@ import msgspec
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.frames import extra_column
-from mabpl.benchmarks.micro_annotation.naming import expand_predictions, resolve_set, set_aliases
+from mabpl.benchmarks.micro_annotation.naming import expand_predictions, resolve_set
 from mabpl.benchmarks.micro_annotation.reading import Labels, join_labels, read_labels
 from mabpl.benchmarks.micro_annotation.rows import ManifestRow
 from mabpl.errors import UsageError, unknown_name, unreadable
 from mabpl.reading.lines import BYTE_ORDER_MARK, Lines
+from mabpl.reading.names import set_aliases
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from mabpl.benchmarks.micro_annotation.naming import STDIN
 from mabpl.benchmarks.micro_annotation.parsing import LIMIT_US, RowReader
 from mabpl.benchmarks.micro_annotation.rows import PredictionRow
 from mabpl.errors import unreadable
 from mabpl.reading.lines import BYTE_ORDER_MARK, Lines
+from mabpl.reading.names import STDIN
 
 CHANGES = {
     "line": pl.Int64,

@@ -16,22 +16,13 @@ import numpy as np
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.frames import KEY, clips_frame, segments_frame, timelines_frame, times_of
-from mabpl.benchmarks.micro_annotation.naming import (
-    STDIN,
-    RunName,
-    expand_predictions,
-    file_stem,
-    infer_set,
-    name_runs,
-    plain_name,
-    read_map,
-    resolve_set,
-)
+from mabpl.benchmarks.micro_annotation.naming import expand_predictions, infer_set, read_map, resolve_set
 from mabpl.benchmarks.micro_annotation.parsing import LIMIT_US, R, RowReader, clip_id_in, time_faults
 from mabpl.benchmarks.micro_annotation.problems import problem
 from mabpl.benchmarks.micro_annotation.rows import LabelsRow, PredictionRow
 from mabpl.reading.json_values import encodable
 from mabpl.reading.lines import BYTE_ORDER_MARK, LONGEST_LINE, Line, Lines
+from mabpl.reading.names import STDIN, RunName, file_stem, name_runs, plain_name
 from mabpl.reading.problems import Problem, merge_problems, problems_table
 from mabpl.tables.schemas import CLIPS, RUNS
 

@@ -22,7 +22,7 @@ from mabpl.benchmarks.micro_annotation.differences import in_values
 from mabpl.benchmarks.micro_annotation.reading import read_predictions
 from mabpl.benchmarks.micro_annotation.verify import verify
 from mabpl.errors import MabplError, UsageError, unreadable
-from mabpl.reading import problems
+from mabpl.reading import names, problems
 from mabpl.tables import files
 from mabpl.tables.folder import put_in_place
 
@@ -51,7 +51,7 @@ class _Predicted(NamedTuple):
     file: Path
     sha256: str
     set: str
-    name: naming.RunName
+    name: names.RunName
 
     @property
     def stem(self) -> str:
@@ -124,7 +124,7 @@ def _named(sources: Sources, dataset: Dataset) -> dict[str, Path]:
     for p in predicted:
         _place(named, p, "predictions", p.file, ".gz" if p.file.name.endswith(".gz") else "")
     for kind, given in (("scores", sources.scores), ("joint", sources.joint)):
-        beside = (p.file.with_name(f"{naming.file_stem(str(p.file))}.{p.set}.{kind}.json") for p in predicted)
+        beside = (p.file.with_name(f"{names.file_stem(str(p.file))}.{p.set}.{kind}.json") for p in predicted)
         for path in map(Path, given) if given else filter(Path.is_file, beside):
             _place(named, _scored_by(path, kind, predicted), kind, path)
     beside = (p.file.with_name(f"{p.file.name}.run.json") for p in predicted)
@@ -147,7 +147,7 @@ def _predicted(arguments: Sequence[str], dataset: Dataset) -> Iterator[_Predicte
         read = read_predictions([file], labels)
         problems.require_valid(read.problems)
         source = read.sources[0]
-        yield _Predicted(Path(file), source.sha256, source.set, naming.plain_name(file, labels.sets))
+        yield _Predicted(Path(file), source.sha256, source.set, names.plain_name(file, labels.sets))
 
 
 def _place(named: dict[str, Path], predicted: _Predicted, kind: str, path: Path, more: str = "") -> None:
