@@ -30,7 +30,13 @@ def folder(tmp_path: Path, **files: str) -> Path:
 
 def test_ours_are_the_files_of_the_repository() -> None:
     loaded = p.load_prompts()
-    elsewhere = {*segmentation.values(), "message_layout_frames_as_images.txt", *p.TOURNAMENT.values(), p.PACKETS}
+    elsewhere = {
+        *segmentation.values(),
+        "message_layout_frames_as_images.txt",
+        *p.TOURNAMENT.values(),
+        p.PACKETS,
+        p.OBJECT_JUDGE,
+    }
     assert set(loaded.files) == {path.name for path in OURS.iterdir()} - elsewhere == set(p.FILES)
     for name, prompt in loaded.files.items():
         data = (OURS / name).read_bytes()
