@@ -38,7 +38,7 @@ def offline() -> None:
     The picture is what a notebook's reader sees wherever notebooks are shown; an editor that draws Vega-Lite itself
     shows the tooltips too. Raises :class:`~mabpl.errors.MissingExtra` without altair or vl-convert-python.
     """
-    alt = _altair()
+    alt = altair_module()
     try:
         import vl_convert
     except ImportError:
@@ -63,7 +63,7 @@ def interval_chart(table: pl.DataFrame, metric: str, *, who: str | None = None, 
     column that names the rows, by default configuration, else run. ``width`` of a panel in pixels. Raises
     :class:`~mabpl.errors.UsageError` for a column that ``table`` lacks, or where nothing has a value.
     """
-    alt = _altair()
+    alt = altair_module()
     rows = _values(table, metric, who)
     order = rows.group_by("who").agg(pl.col("value").mean()).sort(["value", "who"], descending=[True, False])
     y = alt.Y("who", type="nominal", sort=order["who"].to_list(), title=None)
@@ -75,7 +75,7 @@ def interval_chart(table: pl.DataFrame, metric: str, *, who: str | None = None, 
         x=alt.X("value", type="quantitative")
     )
     chart = alt.layer(lines, points).properties(width=width, height=alt.Step(26))
-    styled: FacetChart = _styled(chart.facet(column=_panels(alt, rows)))
+    styled: FacetChart = in_house_style(chart.facet(column=_panels(alt, rows)))
     return styled
 
 
@@ -85,7 +85,7 @@ def slices_chart(table: pl.DataFrame, metric: str, by: str, *, who: str | None =
     ``table``: rows of :func:`mabpl.summarise` with ``by``; the intervals need ``ci``. Slices stand in their column's
     own order (for bins, an Enum). Raises as :func:`interval_chart` does.
     """
-    alt = _altair()
+    alt = altair_module()
     rows = _values(table, metric, who, by)
     names = rows["who"].unique().sort().to_list()
     place = alt.X("slice", type="nominal", sort=_in_order(table, by), title=by, axis=alt.Axis(labelAngle=0))
@@ -102,7 +102,7 @@ def slices_chart(table: pl.DataFrame, metric: str, by: str, *, who: str | None =
     points = base.mark_point(size=50, filled=True, opacity=1).encode(y=alt.Y("value", type="quantitative"))
     chart = alt.layer(lines, points).properties(width=width, height=220)
     panels = chart.facet(column=_panels(alt, rows)).resolve_scale(x="independent", xOffset="independent")
-    styled: FacetChart = _styled(panels)
+    styled: FacetChart = in_house_style(panels)
     return styled
 
 
@@ -114,7 +114,7 @@ def timeline_chart(
     Each segment carries its number; its label is in the tooltip. ``metric``: pa (the PA assignment), boundary, temporal
     or seg. Raises :class:`~mabpl.errors.UsageError` for a clip, run or metric that the result lacks.
     """
-    alt = _altair()
+    alt = altair_module()
     rows = _lanes(scores, clip_id, [runs] if isinstance(runs, str) else list(dict.fromkeys(runs)), metric)
     lanes = rows["lane"].unique(maintain_order=True).to_list()
     states = [state for state in _STATES if state in rows["state"].to_list()]
@@ -130,11 +130,12 @@ def timeline_chart(
     )
     numbers = base.mark_text(align="left", dx=3, fontSize=9, opacity=0.8).encode(text=alt.Text("segment"))
     chart = alt.layer(bars, numbers).properties(width=width, height=alt.Step(_LANE_HEIGHT), title=clip_id)
-    styled: LayerChart = _styled(chart)
+    styled: LayerChart = in_house_style(chart)
     return styled
 
 
-def _altair() -> Any:
+def altair_module() -> Any:
+    """altair, or :class:`~mabpl.errors.MissingExtra`."""
     try:
         import altair
     except ImportError:
@@ -217,7 +218,7 @@ def _lanes(scores: Scores, clip_id: str, runs: list[str], metric: str) -> pl.Dat
     return rows.select(lane.alias("lane"), "segment", "start_s", "end_s", "label", "hands", state.alias("state"))
 
 
-def _styled(chart: Any) -> Any:
+def in_house_style(chart: Any) -> Any:
     """White ground (pictures are read on dark pages too), and quiet lines."""
     return (
         chart.configure(background="white", padding=8)
