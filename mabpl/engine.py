@@ -52,12 +52,12 @@ def _load(njit: Callable[..., Any]) -> ModuleType:
     return module
 
 
-def kernels_for(segments: int) -> ModuleType:
-    """The faster kernels for this many predicted segments."""
+def kernels_for(segments: int, kernel: str = "match_timelines") -> ModuleType:
+    """The faster kernels for this many predicted segments (or mentions), where ``kernel`` is what is called."""
     if segments < NUMBA_FROM and _COMPILED not in sys.modules:
         return plain_kernels()
     module = compiled_kernels()
-    if _is_ready(module):
+    if _is_ready(module, kernel):
         return module
     if segments < COMPILE_FROM:
         return plain_kernels()
@@ -65,13 +65,13 @@ def kernels_for(segments: int) -> ModuleType:
     return module
 
 
-def _is_ready(module: ModuleType) -> bool:
-    """Whether the kernels are compiled in this process or lie in numba's cache."""
-    kernel = module.match_timelines
+def _is_ready(module: ModuleType, name: str) -> bool:
+    """Whether the kernel is compiled in this process or lies in numba's cache."""
+    kernel = getattr(module, name)
     if kernel.signatures:
         return True
     folder = kernel.stats.cache_path
-    return folder is not None and any(Path(folder).glob("kernels.match_timelines-*.nbi"))
+    return folder is not None and any(Path(folder).glob(f"kernels.{name}-*.nbi"))
 
 
 def default_threads() -> int:
