@@ -10,6 +10,7 @@ import polars as pl
 
 from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.judges.asking import Plan
+from mabpl.judges.judge import JudgeKind
 from mabpl.judges.prompts import Prompts
 from mabpl.judges.requests import VERSION
 from mabpl.judges.types import fingerprint
@@ -40,7 +41,7 @@ def compare(scores: Scores, dimensions: Sequence[Dimension], prompts: Prompts) -
     is whole comparisons on whole clips. Timelines that are shown alike are asked about once.
     """
     shown = {dimension: packets(scores, dimension) for dimension in dimensions}
-    asked: dict[Dimension, pl.DataFrame] = {}
+    asked: dict[JudgeKind, pl.DataFrame] = {}
     rows: dict[str, list[object]] = {}
     for dimension, of in shown.items():
         prompt_hash = prompts.hash(dimension)

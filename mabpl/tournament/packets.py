@@ -53,7 +53,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """``human``: by clip. ``arms``: by clip, and by arm in alphabetical order. ``note``: what a judge is told beside."""
+    """``human``: by clip. ``arms``: by clip and arm, in alphabetical order. ``note``: what a judge is told beside."""
 
     human: Mapping[Clip, Shown]
     arms: Mapping[Clip, Mapping[str, Shown]]
@@ -73,7 +73,7 @@ def packets(scores: Scores, dimension: Dimension) -> Packets:
         numbered = _with_covers(_with_labels(numbered, scores.settings), scores.pairs)
     for row in numbered.iter_rows(named=True):
         clip_ = row["set"], row["clip_id"]
-        rows = human.get(clip_) if row["run"] is None else arms[clip_].get(row["run"])
+        rows = human.get(clip_) if row["run"] is None else arms.get(clip_, {}).get(row["run"])
         if rows is not None:
             rows.append(row)
     people = {clip_: _human(dimension, human[clip_]) for clip_ in sorted(arms)}
@@ -203,5 +203,5 @@ def _note(settings: Settings) -> str:
     tolerance = f"{settings.tolerance_frames} frames" if frames else f"{settings.tolerance_s:g} s"
     return (
         f"{note} The matches above were made otherwise: Boundary with both ends within {tolerance} "
-        f"({settings.boundary_matching}), Temporal with an overlap over union (IoU) of {settings.temporal_iou:g} or more."
+        f"({settings.boundary_matching}), Temporal with an IoU of {settings.temporal_iou:g} or more."
     )
