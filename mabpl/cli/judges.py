@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,12 @@ from mabpl.cli import common
 from mabpl.errors import UsageError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from mabpl.benchmarks.micro_annotation.judging import Judged, Judging, Kind
     from mabpl.benchmarks.micro_annotation.scores import Scores
+    from mabpl.judges.asking import Forecast, Plan
+    from mabpl.judges.client import Outcome
     from mabpl.judges.endpoint import Endpoint
     from mabpl.judges.judge import Judge
 
@@ -180,15 +184,20 @@ def tell_plan(scores: Scores, chosen: Judging | None, judge: dict[str, Any]) -> 
     if chosen is None:
         click.echo("No judge is asked.")
         return 0
-    for plan in forecast(scores, chosen, judge["price_in"]):
-        cost = "" if plan.cost_in is None else f", about {plan.cost_in:.4f} for the input"
-        click.echo(
-            f"{plan.kind}: {plan.pairs} pairs, {plan.requests} distinct requests, {plan.calls} calls to make"
-            + (f", about {plan.tokens_in:,} input tokens{cost}" if plan.calls else "")
-        )
+    tell_forecasts(forecast(scores, chosen, judge["price_in"]), "pairs")
     if chosen.how == "api":
         click.echo("What comes out depends on how much the judge thinks: `mabpl judge check` measures it.")
     return 0
+
+
+def tell_forecasts(forecasts: Iterable[Forecast], what: str) -> None:
+    """One line for each kind; ``what`` is judged: pairs, comparisons."""
+    for plan in forecasts:
+        cost = "" if plan.cost_in is None else f", about {plan.cost_in:.4f} for the input"
+        click.echo(
+            f"{plan.kind}: {plan.pairs} {what}, {plan.requests} distinct requests, {plan.calls} calls to make"
+            + (f", about {plan.tokens_in:,} input tokens{cost}" if plan.calls else "")
+        )
 
 
 def judge_with(scores: Scores, chosen: Judging, quiet: bool) -> Judged:
@@ -200,19 +209,28 @@ def judge_with(scores: Scores, chosen: Judging, quiet: bool) -> Judged:
     for kind in judged.left_out:
         common.note(f"{_METRIC[kind]} is left out: {chosen.store} has no verdict of its judge")
     for kind in (judged.scores.judging or {})["judges"]:
-        pairs, distinct = judged.plan.asked[kind].height, judged.plan.of(kind).height
-        said = f"{kind}: {pairs} pairs, {distinct} distinct requests ({pairs - distinct} fewer to ask)"
-        outcome = judged.outcomes.get(kind)
-        if outcome is not None:
-            calls = outcome.billed + outcome.ambiguous
-            said += f"; {outcome.asked} asked in {calls} calls, {outcome.failed} without a verdict"
-            said += f", cost {outcome.cost:.4f}" if outcome.cost else ""
-        common.note(said, quiet)
-    risky = judged.plan.requests.filter(altered=True).height, judged.plan.requests.filter(risky=True).height
-    if any(risky):
-        common.note(f"labels: {risky[0]} requests with altered labels, {risky[1]} with words meant for a judge", quiet)
+        tell_asked(kind, "pairs", judged.plan, judged.outcomes.get(kind), quiet)
+    tell_marked(judged.plan.requests, quiet)
     _tell_lacking(judged, chosen)
     return judged
+
+
+def tell_asked(kind: Kind, what: str, plan: Plan, outcome: Outcome | None, quiet: bool) -> None:
+    """What judging one kind came to."""
+    pairs, distinct = plan.asked[kind].height, plan.of(kind).height
+    said = f"{kind}: {pairs} {what}, {distinct} distinct requests ({pairs - distinct} fewer to ask)"
+    if outcome is not None:
+        calls = outcome.billed + outcome.ambiguous
+        said += f"; {outcome.asked} asked in {calls} calls, {outcome.failed} without a verdict"
+        said += f", cost {outcome.cost:.4f}" if outcome.cost else ""
+    common.note(said, quiet)
+
+
+def tell_marked(requests: pl.DataFrame, quiet: bool) -> None:
+    """How many requests have labels that hygiene altered, or that may be meant for a judge."""
+    risky = requests.filter(altered=True).height, requests.filter(risky=True).height
+    if any(risky):
+        common.note(f"labels: {risky[0]} requests with altered labels, {risky[1]} with words meant for a judge", quiet)
 
 
 def _tell_lacking(judged: Judged, chosen: Judging) -> None:

@@ -20,6 +20,7 @@ COMMANDS = {
     "joint": "Seg F1@0.75 and Joint F1@0.75 of one file",
     "headline": "combine the sets of one model into the published score",
     "compare": "two results clip by clip, or one against published figures",
+    "tournament": "compare every two of several models by a judge, clip by clip, and rank them",
     "verify": "recompute a result from its inputs and say what differs",
     "show": "draw a clip's human and predicted timelines, and why segments fail",
     "explain": "a metric's definition, its options and a worked example",

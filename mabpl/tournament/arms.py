@@ -43,7 +43,7 @@ def gather_arms(request: Request, arms: Mapping[str, str | os.PathLike[str]], se
     The labels are those of the one set that all arms are of. Raises :class:`UsageError` for fewer than two arms, names
     that cannot be, a file that is several, and arms of different sets.
     """
-    _check_names(arms)
+    check_arms(arms)
     labels, set_name = inputs.read_labels_of(request)
     read = {name: read_predictions([os.fspath(file)], labels, set_name=set_name) for name, file in arms.items()}
     found = {name: [source.set for source in of.sources] for name, of in read.items()}
@@ -65,7 +65,8 @@ def gather_arms(request: Request, arms: Mapping[str, str | os.PathLike[str]], se
     return Inputs(labels, predictions, clips, faults)
 
 
-def _check_names(arms: Mapping[str, str | os.PathLike[str]]) -> None:
+def check_arms(arms: Mapping[str, str | os.PathLike[str]]) -> None:
+    """Raises :class:`UsageError` for fewer than two arms, and for names that cannot be."""
     if len(arms) < 2:
         raise UsageError(f"a tournament needs two arms, {len(arms)} given", "--arms mine=FILE other=FILE ...")
     for name in arms:

@@ -32,6 +32,7 @@ from mabpl.tournament.comparing import Comparing, compare
 from mabpl.tournament.packets import DIMENSIONS, Dimension
 from mabpl.tournament.standings import Standings
 
+EMBEDDED_ROUTE = "embedded"
 TABLES = ("comparisons", "requests", "verdicts", "games", "standings", "win_matrix", "tournament_checks")
 
 
@@ -85,6 +86,22 @@ class Tournament:
         """Whether something that was to be compared was not: verdicts, clips of an arm or a whole dimension lack."""
         return bool(self.missing or self.absent or self.about["tournament"]["left_out"])
 
+    @property
+    def remarks(self) -> list[str]:
+        """What belongs beside the numbers: who judged, and whether that can be compared with published strengths."""
+        who: dict[tuple[str, str, str], list[str]] = {}
+        for kind, judge in self.about["judging"]["judges"].items():
+            seeds = ", ".join(map(str, judge["judge_seeds"]))
+            who.setdefault((judge["judge"], judge["route"], seeds), []).append(kind)
+        said = [
+            f"Judge of {' and '.join(kinds)}: {name} at {route}{f', judge seeds {seeds}' * bool(seeds)}."
+            for (name, route, seeds), kinds in who.items()
+            if route != EMBEDDED_ROUTE
+        ]
+        if any(route == EMBEDDED_ROUTE for _, route, _ in who):
+            said.append("Judged offline by embedded-slots: not comparable with published strengths.")
+        return said
+
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by its public name, sorted by key."""
         own = {"comparisons": self.comparisons, "requests": self.requests, "verdicts": self.verdicts}
@@ -112,11 +129,9 @@ class Tournament:
             seed=fit["seed"],
             ties=fit["ties"] if ties is None else ties,
         )
-        left = result.games.select("clip_id", "dimension", "arm", "other")
-        met = pl.concat([left, left.rename({"arm": "other", "other": "arm"})]).unique()
-        comparisons = self.comparisons.join(
-            met.rename({"arm": "first", "other": "second"}), on=["clip_id", "dimension", "first", "second"], how="semi"
-        ).sort(COMPARISONS.key)
+        met = result.games.select("clip_id", "dimension", first="arm", second="other")
+        both = pl.concat([met, met.select("clip_id", "dimension", first="second", second="first")]).unique()
+        comparisons = self.comparisons.join(both, on=both.columns, how="semi").sort(COMPARISONS.key)
         asked = comparisons.select("request").unique()
         tournament = dict(self.about["tournament"])
         names = set(comparisons["first"])
