@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,9 +21,10 @@ import polars as pl
 from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
+from mabpl.metrics.ratios import in_order, sum_column, summed
 from mabpl.stats import bootstrap
 from mabpl.tables.schemas import SET_SCORES
-from mabpl.timelines import ascending, stretches
+from mabpl.timelines import stretches
 
 COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", "credit", "strict_credit")
 SIZES = ("segments_per_clip", "human_segments_per_clip")
@@ -112,18 +112,18 @@ def summarise(
 
 def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up."""
-    ordered = _sorted(clips, [*key, "clip_id"])
+    ordered = in_order(clips, [*key, "clip_id"])
     first = stretches(ordered, key)
     whole = ordered["x"].to_numpy() + ordered["y"].to_numpy()
     columns = [
         pl.Series("clips", np.diff(np.append(first, ordered.height))),
-        pl.Series("undefined_clips", _summed((whole == 0).astype(np.int64), first)),
+        pl.Series("undefined_clips", summed((whole == 0).astype(np.int64), first)),
     ]
-    columns += [_sum_column(ordered[name], first) for name in COUNTS]
+    columns += [sum_column(ordered[name], first) for name in COUNTS]
     for name, metric in METRICS.items():
         above, below = _term(ordered, metric)
-        columns.append(pl.Series(f"{name}:above", _summed(above, first)))
-        columns.append(pl.Series(f"{name}:below", _summed(below, first)))
+        columns.append(pl.Series(f"{name}:above", summed(above, first)))
+        columns.append(pl.Series(f"{name}:below", summed(below, first)))
     return ordered[list(key)][first].hstack(columns)
 
 
@@ -131,28 +131,8 @@ def add_sums(parts: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     """The :func:`unit_sums` of all clips, from those of ``parts`` of them."""
     ordered = pl.concat(parts).sort(key, maintain_order=True)
     first = stretches(ordered, key)
-    columns = [_sum_column(ordered[name], first) for name in ordered.columns if name not in key]
+    columns = [sum_column(ordered[name], first) for name in ordered.columns if name not in key]
     return ordered[list(key)][first].hstack(columns)
-
-
-def _sum_column(values: pl.Series, first: np.typing.NDArray[np.int64]) -> pl.Series:
-    """Sums of the stretches that begin at ``first``, nulls left out; null where a whole stretch is."""
-    if values.null_count() == len(values):
-        return _nulls(values.name, len(first), values.dtype)
-    sums = pl.Series(values.name, _summed(np.nan_to_num(values.to_numpy()), first)).cast(values.dtype)
-    if values.null_count():
-        known = _summed(values.is_not_null().to_numpy().astype(np.int64), first)
-        sums = sums.set(pl.Series(known == 0), None)
-    return sums
-
-
-def _sorted(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    return frame if ascending(frame[key]) else frame.sort(key, maintain_order=True)
-
-
-def _summed(values: np.typing.NDArray[Any], first: np.typing.NDArray[np.int64]) -> np.typing.NDArray[Any]:
-    """Sums of the stretches that begin at ``first``."""
-    return np.add.reduceat(values, first) if len(first) else values[:0]
 
 
 def terms(clips: pl.DataFrame) -> tuple[bootstrap.Floats, bootstrap.Floats]:
@@ -208,19 +188,19 @@ def with_all_sets(sets: pl.DataFrame) -> pl.DataFrame:
 
 
 def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    ordered = _sorted(sets, [*key, "set"])
+    ordered = in_order(sets, [*key, "set"])
     first = stretches(ordered, key) if key else np.zeros(min(sets.height, 1), np.int64)
     clips = ordered["clips"].to_numpy()
     defined = np.where(ordered["x"].to_numpy() + ordered["y"].to_numpy() > 0, clips, 0)
     columns = [pl.Series("sets", np.diff(np.append(first, ordered.height)))]
     for name in [c for c in ("clips", "undefined_clips", *COUNTS) if c in ordered.columns]:
         values, dtype = _floats(ordered, name), ordered[name].dtype
-        columns.append(pl.Series(name, _summed(values, first), nan_to_null=True).cast(dtype))
+        columns.append(pl.Series(name, summed(values, first), nan_to_null=True).cast(dtype))
     for name in VALUES:
         if name in ordered.columns and name != "headline":
             weight = clips if name in SIZES else defined
-            above = _summed(np.where(weight > 0, _floats(ordered, name) * weight, 0.0), first)
-            below = _summed(weight, first)
+            above = summed(np.where(weight > 0, _floats(ordered, name) * weight, 0.0), first)
+            below = summed(weight, first)
             mean = np.divide(above, below, out=np.full(len(first), np.nan), where=below > 0)
             columns.append(pl.Series(name, mean, nan_to_null=True))
     keys = ordered[key][first].get_columns() if key else []
@@ -294,12 +274,10 @@ def _replicates(
     clip = stratum["clip_id"].replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64).to_numpy()
     names = stratum["run"].unique().sort()
     run = stratum["run"].replace_strict(names, np.arange(len(names)), return_dtype=pl.Int64).to_numpy()
-    sums = np.zeros((2, len(ids), len(names), len(metrics)))
+    above, below = np.zeros((2, stratum.height, len(metrics)))
     for j, name in enumerate(metrics):
-        sums[:, clip, run, j] = _term(stratum, METRICS[name])
-    weights = bootstrap.clip_weights(len(ids), replicates, stratum=number)
-    above, below = sums.reshape(2, len(ids), -1)
-    values = bootstrap.ratio_of_sums(weights, above, below).reshape(replicates, len(names), len(metrics))
+        above[:, j], below[:, j] = _term(stratum, METRICS[name])
+    values = bootstrap.draws(above, below, clip, run, (len(ids), len(names)), replicates, number)
     if HEADLINE_WEIGHTS.keys() <= set(metrics):
         head = sum(weight * values[:, :, metrics.index(name)] for name, weight in HEADLINE_WEIGHTS.items())
         values = np.concatenate([values, np.asarray(head)[:, :, None]], axis=2)
@@ -312,4 +290,4 @@ def _ordered(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
     for name in VALUES:
         columns += [name, f"{name}_sd", f"{name}_low", f"{name}_high"]
     have = set(units.columns)
-    return _sorted(units[list(dict.fromkeys(c for c in columns if c in have))], group)
+    return in_order(units[list(dict.fromkeys(c for c in columns if c in have))], group)

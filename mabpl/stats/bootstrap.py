@@ -34,6 +34,28 @@ def ratio_of_sums(weights: Floats, numerator: Floats, denominator: Floats) -> Fl
     return divided(weights @ numerator, weights @ denominator)
 
 
+def draws(
+    numerator: Floats,
+    denominator: Floats,
+    cluster: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int64],
+    size: tuple[int, int],
+    replicates: int = REPLICATES,
+    stratum: int = 0,
+) -> Floats:
+    """Ratios of sums over resampled clusters, for owners (runs) that share them: float64 (replicates, owners, metrics).
+
+    ``numerator``, ``denominator``: float64 (rows, metrics), a row for a cluster of an owner; ``cluster`` and ``owner``
+    say which, ``size`` how many clusters and owners there are. NaN where a draw holds nothing to divide by.
+    """
+    clusters, owners = size
+    sums = np.zeros((2, clusters, owners, numerator.shape[1]))
+    sums[0, cluster, owner], sums[1, cluster, owner] = numerator, denominator
+    above, below = sums.reshape(2, clusters, -1)
+    values = ratio_of_sums(clip_weights(clusters, replicates, stratum=stratum), above, below)
+    return values.reshape(replicates, owners, -1)
+
+
 def divided(numerator: Floats, denominator: Floats) -> Floats:
     """Elementwise; NaN where the denominator is 0."""
     ratio: Floats = np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator > 0)

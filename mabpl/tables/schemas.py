@@ -9,6 +9,7 @@ from mabpl.tables.columns import SCHEMA_VERSION as SCHEMA_VERSION
 from mabpl.tables.columns import Column, Table
 from mabpl.tables.ely_eye import ELY_TABLES
 from mabpl.tables.proact_ego_mem import PROACT_TABLES
+from mabpl.tables.proact_events import EVENT_TABLES
 from mabpl.tables.tournament import TOURNAMENT_TABLES
 
 _SET = Column("set", pl.String, "the set (subset of the benchmark) that the clip belongs to")
@@ -298,6 +299,7 @@ TABLES: dict[str, Table] = {
         FLIP_AUDIT,
         PROBLEMS,
         *PROACT_TABLES,
+        *EVENT_TABLES,
         *TOURNAMENT_TABLES,
         *ELY_TABLES,
     )

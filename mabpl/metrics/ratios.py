@@ -1,0 +1,93 @@
+"""Pooled metrics: ratios of sums over the clips of a cell, and how the sums are made.
+
+:mod:`mabpl.metrics.summary` says how MicroAnnotationBench's metrics add up; a benchmark whose metrics all pool their
+counts states each as a :class:`Ratio` and needs no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from mabpl.stats.bootstrap import Floats
+from mabpl.timelines import Integers, ascending, stretches
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """``scale`` times the sum of ``above`` by the sum of ``below``: expressions over a frame with a row per clip.
+
+    A clip in which either is null has no part in it. Where ``below`` adds up to 0 the ratio is undefined (null), or 0
+    if ``zero_if`` adds up to more than 0.
+    """
+
+    name: str
+    above: pl.Expr
+    below: pl.Expr
+    scale: float = 100.0
+    zero_if: pl.Expr | None = None
+
+
+def in_order(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """``frame`` by ``key``."""
+    return frame if ascending(frame.select(key)) else frame.sort(key, maintain_order=True)
+
+
+def summed(values: npt.NDArray[Any], first: Integers) -> npt.NDArray[Any]:
+    """Sums of the stretches that begin at ``first``."""
+    return np.add.reduceat(values, first) if len(first) else values[:0]
+
+
+def sum_column(values: pl.Series, first: Integers) -> pl.Series:
+    """Sums of the stretches that begin at ``first``, nulls left out; null where a whole stretch is."""
+    if values.null_count() == len(values):
+        return pl.Series(values.name, [None], dtype=values.dtype).new_from_index(0, len(first))
+    sums = pl.Series(values.name, summed(np.nan_to_num(values.to_numpy()), first)).cast(values.dtype)
+    if values.null_count():
+        known = summed(values.is_not_null().to_numpy().astype(np.int64), first)
+        sums = sums.set(pl.Series(known == 0), None)
+    return sums
+
+
+def terms(frame: pl.DataFrame, ratios: Sequence[Ratio]) -> tuple[Floats, Floats]:
+    """Numerator (scaled) and denominator of each ratio in each row: float64 (rows, ratios); 0 where it has no part."""
+    above = [_known(ratio.scale * ratio.above, ratio.below) for ratio in ratios]
+    below = [_known(ratio.below, ratio.above) for ratio in ratios]
+    return _matrix(frame, above), _matrix(frame, below)
+
+
+def _known(value: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """``value`` where ``other`` is known too, else 0."""
+    return pl.when(other.is_not_null()).then(value).fill_null(0).cast(pl.Float64)
+
+
+def _matrix(frame: pl.DataFrame, columns: Sequence[pl.Expr]) -> Floats:
+    return frame.select(column.alias(str(i)) for i, column in enumerate(columns)).to_numpy()
+
+
+def pooled(
+    frame: pl.DataFrame, key: Sequence[str], row: Sequence[str], counts: Sequence[str], ratios: Sequence[Ratio]
+) -> pl.DataFrame:
+    """Per ``key``: ``clips`` (its rows), the sums of ``counts``, and the ratios.
+
+    ``row``: what tells the rows of a key apart. Rows are added in the order of ``key`` and ``row``, so that the sums do
+    not depend on theirs.
+    """
+    ordered = in_order(frame, [*key, *row])
+    first = stretches(ordered, key)
+    above, below = (summed(side, first) for side in terms(ordered, ratios))
+    columns = [pl.Series("clips", np.diff(np.append(first, ordered.height)), dtype=pl.Int64)]
+    columns += [sum_column(ordered[name], first) for name in counts]
+    for j, ratio in enumerate(ratios):
+        other = np.zeros(len(first))
+        if ratio.zero_if is not None:
+            other = summed(_matrix(ordered, [_known(ratio.zero_if, ratio.above)])[:, 0], first)
+        undefined = np.where(other > 0, 0.0, np.nan)
+        values = np.divide(above[:, j], below[:, j], out=undefined, where=below[:, j] > 0)
+        columns.append(pl.Series(ratio.name, values, nan_to_null=True))
+    return ordered.select(key)[first].hstack(columns)
