@@ -14,6 +14,11 @@ def sample_folder() -> Path:
     return _HERE / "sample"
 
 
+def ely_sample_folder() -> Path:
+    """A sample in the format of ely-eye's benchmark set: queries about an invented club's files, atoms, two runs."""
+    return _HERE / "ely_sample"
+
+
 def published(name: str) -> Path:
     """The CSV file of figures that MicroAnnotationBench published: ``configurations`` or ``tournament``.
 

@@ -1,0 +1,298 @@
+"""The atoms that a system holds, as JSON lines or parquet, checked against the corpus that they are cut from.
+
+A JSON line is ``{"atom_id", "source_id", "region", "modality", "holder", "observed_at"}``: see
+:class:`~mabpl.benchmarks.ely_eye.rows.AtomRow`. A parquet file has the columns of `ely_atoms`; those of the region, and
+``modality``, ``holder`` and ``observed_at``, may be absent. What is absent or null of the last three is the source's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mabpl.benchmarks.ely_eye.entries import read_atoms as read_lines
+from mabpl.benchmarks.ely_eye.overlap import BOX, REGION
+from mabpl.benchmarks.ely_eye.rows import AtomRegion, given
+from mabpl.benchmarks.ely_eye.rules import RULES, problem
+from mabpl.benchmarks.ely_eye.values import LIMIT_S, parse_time
+from mabpl.errors import unreadable
+from mabpl.reading.problems import Problem, merge_problems, problems_table
+from mabpl.tables.ely_eye import ATOMS
+from mabpl.tables.schemas import PROBLEMS
+
+REQUIRED = ("atom_id", "source_id")
+_OPTIONAL = ("modality", "holder", "observed_at")
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "pdf": ("page_start", "page_end", "block"),
+    "image": BOX,
+    "ui_screenshot": BOX,
+    "video": ("t_start", "t_end"),
+    "code": ("path", "line_start", "line_end", "symbols"),
+    "conversation": ("turn_start", "turn_end"),
+}
+_TOGETHER = (
+    ("page_start", "page_end"),
+    BOX,
+    ("t_start", "t_end"),
+    ("line_start", "line_end"),
+    ("turn_start", "turn_end"),
+)
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """`ely_atoms`, by atom, without those that have an error; `problems`; the file's name and its SHA-256 (hex)."""
+
+    atoms: pl.DataFrame
+    problems: pl.DataFrame
+    file: str
+    sha256: str
+
+
+def read_atoms(path: str | os.PathLike[str], sources: pl.DataFrame) -> Atoms:
+    """Reads an atoms file and checks it against `ely_sources`; every fault is a row of `problems`.
+
+    ``line`` of a parquet file's problem is its row, from 1. Raises :class:`~mabpl.errors.InputError` for a file that
+    cannot be read as either.
+    """
+    file = os.fspath(path)
+    frame, problems, sha256 = _from_parquet(file) if _is_parquet(file) else _from_lines(file)
+    told = sources.select(
+        "source_id", *(pl.col(name).alias(f"{name}_of_source") for name in _OPTIONAL), known=pl.lit(True)
+    )
+    frame = frame.join(told, on="source_id", how="left", maintain_order="left")
+    found = merge_problems(problems_table(problems), *_problems(frame, file))
+    bad = found.filter(pl.col("severity") == "error", pl.col("rule") != "duplicate-atom")["line"]
+    kept = frame.filter(~pl.col("line").is_in(bad.implode())).unique("atom_id", keep="none")
+    kept = kept.with_columns(pl.coalesce(name, f"{name}_of_source").alias(name) for name in _OPTIONAL)
+    return Atoms(ATOMS.conform(kept).sort("atom_id"), found, file, sha256)
+
+
+def _is_parquet(file: str) -> bool:
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(4) == b"PAR1"
+    except (OSError, ValueError):
+        return False
+
+
+def _from_parquet(file: str) -> tuple[pl.DataFrame, list[Problem], str]:
+    try:
+        with Path(file).open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        frame = pl.read_parquet(file, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise unreadable(file, f"cannot be read as parquet ({error})", "write the table ely_atoms") from None
+    problems = []
+    columns: list[pl.Series | pl.Expr] = []
+    for name, dtype in ATOMS.schema.items():
+        if name not in frame.columns:
+            if name in REQUIRED:
+                problems.append(problem("missing-field", file, None, "is missing: no such column", field=name))
+            columns.append(pl.lit(None, dtype).alias(name))
+            continue
+        found = frame.schema[name]
+        if isinstance(found, pl.Datetime) and found.time_zone is None:
+            problems.append(problem("no-zone", file, None, "has no zone: nobody can tell the instants", field=name))
+        try:
+            columns.append(frame[name].cast(dtype))
+        except pl.exceptions.PolarsError:
+            message = f"is {found}, expected {dtype}"
+            problems.append(problem("wrong-type", file, None, message, field=name))
+            columns.append(pl.lit(None, dtype).alias(name))
+    if problems:
+        return ATOMS.empty().with_columns(line=pl.lit(None, pl.Int64)), problems, sha256
+    return frame.select(columns).with_columns(line=pl.int_range(1, pl.len() + 1, dtype=pl.Int64)), [], sha256
+
+
+def _from_lines(file: str) -> tuple[pl.DataFrame, list[Problem], str]:
+    entries = read_lines(Path(file), file)
+    rows = [
+        (
+            row.atom_id,
+            row.source_id,
+            given(row.modality),
+            given(row.holder),
+            _instant(given(row.observed_at)),
+            *_region(row.region),
+            line,
+        )
+        for line, row, _ in entries.rows
+    ]
+    schema = {**ATOMS.schema, "line": pl.Int64()}
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    frame = pl.DataFrame(
+        [pl.Series(n, values, dtype) for (n, dtype), values in zip(schema.items(), columns, strict=True)]
+    )
+    return frame, entries.problems + _twice(entries.rows, file), entries.sha256
+
+
+def _instant(text: str | None) -> datetime | None:
+    time = parse_time(text) if text is not None else None
+    return time if isinstance(time, datetime) else None
+
+
+def _region(region: AtomRegion) -> tuple[Any, ...]:
+    """Its values in the order of the table's columns."""
+    page, line, turn, t = given(region.page), given(region.line), given(region.turn), given(region.t)
+    box = given(region.bbox)
+    symbol, symbols = given(region.symbol), given(region.symbols)
+    return (
+        given(region.page_start) if page is None else page,
+        given(region.page_end) if page is None else page,
+        given(region.block),
+        *(box if box is not None and len(box) == 4 else (None,) * 4),
+        given(region.t_start) if t is None else t,
+        given(region.t_end) if t is None else t,
+        given(region.path),
+        given(region.line_start) if line is None else line,
+        given(region.line_end) if line is None else line,
+        symbols if symbol is None else [symbol],
+        given(region.turn_start) if turn is None else turn,
+        given(region.turn_end) if turn is None else turn,
+    )
+
+
+_INSTEAD = (
+    ("page", ("page_start", "page_end")),
+    ("line", ("line_start", "line_end")),
+    ("turn", ("turn_start", "turn_end")),
+    ("t", ("t_start", "t_end")),
+    ("symbol", ("symbols",)),
+)
+
+
+def _twice(rows: list[Any], file: str) -> list[Problem]:
+    """One thing said in two ways, and boxes that are none: what is lost once the region is a row of the table."""
+    problems = []
+    for line, row, _ in rows:
+        region = row.region
+        for one, others in _INSTEAD:
+            both = [other for other in others if given(getattr(region, other)) is not None]
+            if given(getattr(region, one)) is not None and both:
+                message = f"has {one} and {' and '.join(both)}, expected one or the other"
+                problems.append(problem("region-keys", file, line, message, of=row.atom_id, field="region"))
+        box = given(region.bbox)
+        if box is not None and len(box) != 4:
+            message = f"has {len(box)} numbers, expected [x0, y0, x1, y1]"
+            problems.append(problem("region-value", file, line, message, of=row.atom_id, field="region.bbox"))
+    return problems
+
+
+def _problems(frame: pl.DataFrame, file: str) -> list[pl.DataFrame]:
+    """What is wrong with the rows of ``frame``: columns of `ely_atoms`, line, and those of the source."""
+    known = frame.filter("known")
+    shown = '"' + pl.col("source_id") + '"'
+    of = {name: pl.col(f"{name}_of_source") for name in _OPTIONAL}
+    iso = {
+        name: pl.col(name).dt.to_string("%Y-%m-%dT%H:%M:%S%.f%:z") for name in ("observed_at", "observed_at_of_source")
+    }
+    first = pl.col("line").first().over("atom_id")
+    again = frame.with_columns(first=first).filter(
+        ~pl.col("atom_id").is_first_distinct(), pl.col("atom_id").is_not_null()
+    )
+    nulls = [frame.filter(pl.col(name).is_null()) for name in REQUIRED]
+    return [
+        *(
+            _rows(rows, file, "wrong-type", name, pl.lit("is null, expected a string"))
+            for name, rows in zip(REQUIRED, nulls, strict=True)
+        ),
+        _rows(again, file, "duplicate-atom", "atom_id", pl.format("is on line {} too", "first")),
+        _rows(
+            frame.filter(pl.col("known").is_null(), pl.col("source_id").is_not_null()),
+            file, "unknown-source", "source_id", pl.format("is {}, which no corpus index has", shown),
+        ),
+        _rows(
+            known.filter(pl.col("modality") != of["modality"]),
+            file, "modality-mismatch", "modality", pl.format("is {}, the source is {}", "modality", of["modality"]),
+        ),
+        _rows(
+            known.filter(pl.col("holder") != of["holder"]),
+            file, "holder-mismatch", "holder", pl.format("is {}, the source's is {}", "holder", of["holder"]),
+        ),
+        _rows(
+            known.filter(pl.col("observed_at") < of["observed_at"]),
+            file, "observed-before-source", "observed_at",
+            pl.format("is {}, the source was observed at {}", iso["observed_at"], iso["observed_at_of_source"]),
+        ),
+        *_shapes(known, file),
+        *_values(frame, file),
+    ]  # fmt: skip
+
+
+def _shapes(known: pl.DataFrame, file: str) -> list[pl.DataFrame]:
+    """Keys of another modality, and keys that need others."""
+    found = []
+    for modality, keys in _KEYS.items():
+        foreign = [name for name in REGION if name not in keys]
+        rows = known.filter(pl.col("modality_of_source") == modality, pl.any_horizontal(pl.col(foreign).is_not_null()))
+        has = pl.concat_str(
+            [pl.when(pl.col(n).is_not_null()).then(pl.lit(f"{n} ")).otherwise(pl.lit("")) for n in foreign]
+        )
+        message = pl.format(
+            "has {}: the region of {} has {}", has.str.strip_chars(), pl.lit(modality), pl.lit(", ".join(keys))
+        )
+        found.append(_rows(rows, file, "region-keys", "region", message))
+    for names in _TOGETHER:
+        given_ = pl.sum_horizontal(pl.col(name).is_not_null() for name in names)
+        rows = known.filter((given_ > 0) & (given_ < len(names)))
+        found.append(_rows(rows, file, "region-keys", "region", pl.lit(f"needs all of {', '.join(names)}")))
+    single = pl.col("page_start") == pl.col("page_end")
+    block = known.filter(pl.col("block").is_not_null() & ~single.fill_null(False))
+    found.append(_rows(block, file, "region-keys", "region", pl.lit("has a block, which is of one page")))
+    of_code = pl.col("line_start").is_not_null() | pl.col("symbols").is_not_null()
+    pathless = known.filter(of_code & pl.col("path").is_null())
+    found.append(_rows(pathless, file, "region-keys", "region", pl.lit("has lines or symbols, but no path")))
+    return found
+
+
+def _values(frame: pl.DataFrame, file: str) -> list[pl.DataFrame]:
+    """Values that cannot be; those of JSON lines were held against their types already."""
+    least = {"page_start": 1, "block": 0, "line_start": 1, "turn_start": 0, "x0": 0, "y0": 0, "t_start": 0}
+    pairs = {"page_end": "page_start", "line_end": "line_start", "turn_end": "turn_start", "t_end": "t_start"}
+    found = [
+        _rows(frame.filter(pl.col(name) < low), file, "region-value", f"region.{name}",
+              pl.format("is {}, expected {} or more", name, pl.lit(low)))
+        for name, low in least.items()
+    ]  # fmt: skip
+    found += [
+        _rows(frame.filter(pl.col(last) < pl.col(first)), file, "region-value", f"region.{last}",
+              pl.format("is {}, expected {} = {} or more", last, pl.lit(first), first))
+        for last, first in pairs.items()
+    ]  # fmt: skip
+    found += [
+        _rows(frame.filter(pl.col(last) <= pl.col(first)), file, "region-value", f"region.{last}",
+              pl.format("is {}, expected more than {} = {}", last, pl.lit(first), first))
+        for first, last in (("x0", "x1"), ("y0", "y1"))
+    ]  # fmt: skip
+    for name in (*BOX, "t_start", "t_end"):
+        wild = frame.filter(~pl.col(name).is_finite())
+        found.append(_rows(wild, file, "non-finite", f"region.{name}", pl.format("is {}", name)))
+    late = frame.filter(pl.col("t_end").is_finite() & (pl.col("t_end") > LIMIT_S))
+    found.append(_rows(late, file, "region-value", "region.t_end", pl.format("is {}, expected seconds", "t_end")))
+    symbols = pl.col("symbols")
+    empty = frame.filter((symbols.list.len() == 0) & pl.col("line_start").is_null())
+    found.append(_rows(empty, file, "region-value", "region.symbols", pl.lit("is empty; name symbols or lines")))
+    nameless = frame.filter(symbols.list.eval(pl.element().is_null() | (pl.element() == "")).list.any())
+    found.append(_rows(nameless, file, "region-value", "region.symbols", pl.lit("holds an empty name")))
+    return found
+
+
+def _rows(faulty: pl.DataFrame, file: str, rule: str, field: str, message: pl.Expr) -> pl.DataFrame:
+    return faulty.select(
+        severity=pl.lit(RULES[rule].severity),
+        rule=pl.lit(rule),
+        file=pl.lit(file),
+        line="line",
+        clip_id="atom_id",
+        field=pl.lit(field),
+        message=message,
+        hint=pl.lit(RULES[rule].hint),
+    ).cast(PROBLEMS.schema)  # type: ignore[arg-type]

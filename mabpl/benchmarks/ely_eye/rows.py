@@ -1,0 +1,151 @@
+"""One line of each input file of ely-eye's benchmark set, as typed rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Modality = Literal["pdf", "image", "ui_screenshot", "video", "code", "conversation"]
+MODALITIES: tuple[str, ...] = get_args(Modality)
+
+_Text = Annotated[str, Meta(min_length=1)]
+_Name = Annotated[str, Meta(min_length=1, description="Any text: never used as a path.")]
+_Time = Annotated[str, Meta(description="ISO 8601 with its zone, e.g. 2024-01-01T00:00:00+00:00.")]
+_Count = Annotated[int, Meta(ge=1, le=2**53)]
+_Index = Annotated[int, Meta(ge=0, le=2**53)]
+_Length = Annotated[float, Meta(gt=0)]
+
+
+class GoldEntry(Struct):
+    """Where the answer is: a source and a region of it, never an atom."""
+
+    source_id: _Name
+    region: dict[str, Any]
+
+
+class Scope(Struct):
+    """Who asks, and in what kind of task."""
+
+    holder: _Text
+    session: str | None
+    scenario: _Text
+    as_of: _Time | UnsetType | None = UNSET
+
+
+class Origin(Struct):
+    """Where the entry comes from; without its revision in the manifest it is void."""
+
+    dataset: _Text
+    revision: _Text
+    item: _Text
+    license: _Text
+
+
+class QueryRow(Struct):
+    """One line of a set: a query with its gold. ``as_of`` may stand in ``scope`` instead."""
+
+    query_id: _Name
+    modality: Modality
+    question: _Text
+    answer: Any
+    answer_format: Literal["str", "int", "float", "list", "none"]
+    gold: list[GoldEntry]
+    scope: Scope
+    unanswerable: bool
+    origin: Origin
+    split: Literal["dev", "test"]
+    as_of: _Time | UnsetType | None = UNSET
+
+
+class SymbolEntry(Struct):
+    """A function or class, and its lines."""
+
+    path: _Text
+    symbol: _Text
+    line_start: _Count
+    line_end: _Count
+
+
+class SourceRow(Struct):
+    """One line of a corpus index: a source. Further fields are ignored.
+
+    What is told of its extent lets a whole-source atom be recognised; none of it is required.
+    """
+
+    source_id: _Name
+    holder: _Text
+    modality: Modality | UnsetType = UNSET
+    observed_at: _Time | UnsetType | None = UNSET
+    pages: _Count | UnsetType | None = UNSET
+    width: _Length | UnsetType | None = UNSET
+    height: _Length | UnsetType | None = UNSET
+    duration_s: _Length | UnsetType | None = UNSET
+    lines: _Count | UnsetType | None = UNSET
+    turns: _Count | UnsetType | None = UNSET
+    symbols: list[SymbolEntry] | UnsetType = UNSET
+
+
+class ManifestRow(Struct):
+    """One line of corpus/manifest.jsonl: where files of the corpus come from. Further fields are ignored."""
+
+    url: _Text
+    retrieved_at: _Text
+    sha256: _Text
+    annotation_source: _Text
+    license: _Text
+    files: list[Any]
+
+
+class AtomRegion(Struct, forbid_unknown_fields=True):
+    """Where in its source an atom lies, in the shapes of the gold; empty: the whole source.
+
+    Beside these, an atom may take in several pages, turns or lines, and name the symbols in it.
+    """
+
+    page: _Count | UnsetType = UNSET
+    page_start: _Count | UnsetType = UNSET
+    page_end: _Count | UnsetType = UNSET
+    block: _Index | UnsetType = UNSET
+    bbox: Annotated[list[float], Meta(description="[x0, y0, x1, y1] in pixels.")] | UnsetType = UNSET
+    t: Annotated[float, Meta(description="An instant, in seconds.")] | UnsetType = UNSET
+    t_start: float | UnsetType = UNSET
+    t_end: float | UnsetType = UNSET
+    path: _Text | UnsetType = UNSET
+    line: _Count | UnsetType = UNSET
+    line_start: _Count | UnsetType = UNSET
+    line_end: _Count | UnsetType = UNSET
+    symbol: _Text | UnsetType = UNSET
+    symbols: list[_Text] | UnsetType = UNSET
+    turn: _Index | UnsetType = UNSET
+    turn_start: _Index | UnsetType = UNSET
+    turn_end: _Index | UnsetType = UNSET
+
+
+class AtomRow(Struct):
+    """One line of an atoms file: a piece of a source that a system holds. Further fields are ignored.
+
+    ``modality``, ``holder`` and ``observed_at`` are the source's where they are not given.
+    """
+
+    atom_id: _Name
+    source_id: _Name
+    region: AtomRegion
+    modality: Modality | UnsetType | None = UNSET
+    holder: _Text | UnsetType | None = UNSET
+    observed_at: _Time | UnsetType | None = UNSET
+
+
+INPUT_ROWS: dict[str, type[msgspec.Struct]] = {
+    "ely_query": QueryRow,
+    "ely_source": SourceRow,
+    "ely_manifest": ManifestRow,
+    "ely_atom": AtomRow,
+}
+"""The row of each input file."""
+
+
+def given(value: Any) -> Any:
+    """``value``, or None where the field was not given."""
+    return None if value is UNSET else value
