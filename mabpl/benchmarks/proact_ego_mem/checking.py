@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -33,9 +33,14 @@ def clamped_end(local_end_s: float | None, duration_s: float) -> float:
     return duration_s if local_end_s is None else min(local_end_s, duration_s)
 
 
-def check_file(doc: Released, damaged: frozenset[str] = frozenset()) -> Iterator[Found]:
-    """Every breach in ``doc``. ``damaged``: ids of clips and samples that were left out for faults of their own."""
-    yield from _head(doc)
+def check_file(
+    doc: Released, damaged: frozenset[str] = frozenset(), orphans: Mapping[str, Mapping[str, QaItem]] | None = None
+) -> Iterator[Found]:
+    """Every breach in ``doc``.
+
+    ``damaged``: ids of what was left out for faults of its own; ``orphans``: the questions of such clips.
+    """
+    yield from _head(doc, bool(damaged))
     samples: dict[str, str] = {}
     listed = {key: frozenset(clip.sample_ids or ()) for key, clip in doc.clips.items() if clip.sample_ids is not UNSET}
     for key, video in doc.videos.items():
@@ -53,9 +58,15 @@ def check_file(doc: Released, damaged: frozenset[str] = frozenset()) -> Iterator
             yield from _sample(doc, listed, key, sample_key, sample, where, damaged)
     for key, clip in doc.clips.items():
         yield from _clip(doc, key, clip, at_key("clips", key), samples, damaged)
+    for clip_uid, questions in (orphans or {}).items():
+        path = f"{at_key('clips', clip_uid)}.qa_items"
+        for key, qa in questions.items():
+            yield from _question(doc.split, clip_uid, key, qa, at_key(path, key))
+    if not doc.clips and not orphans:
+        yield Found("no-clips", None, "clips", "holds no clip")
 
 
-def _head(doc: Released) -> Iterator[Found]:
+def _head(doc: Released, damaged: bool) -> Iterator[Found]:
     if doc.schema_version != SCHEMA_VERSION:
         message = f"is {doc.schema_version!r}, expected {SCHEMA_VERSION!r}"
         yield Found("schema-version", None, "schema_version", message)
@@ -63,13 +74,11 @@ def _head(doc: Released) -> Iterator[Found]:
         clip.sample_ids is not UNSET or any(qa.correct_letter is not UNSET for qa in clip.qa_items.values())
         for clip in doc.clips.values()
     )
-    if doc.ground_truth_released != holds:
+    if doc.ground_truth_released != holds and (holds or not damaged):
         told = "the file holds annotations" if holds else "the file holds no annotation"
         message = f"is {str(doc.ground_truth_released).lower()}, but {told}"
         yield Found("released-flag", None, "ground_truth_released", message)
     yield from _presence(doc.split, None, "canary", doc.canary is not UNSET)
-    if not doc.clips:
-        yield Found("no-clips", None, "clips", "holds no clip")
 
 
 def _presence(split: str, clip_uid: str | None, field: str, there: bool) -> Iterator[Found]:

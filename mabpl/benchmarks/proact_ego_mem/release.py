@@ -172,7 +172,7 @@ def _read_file(
         return None
     problems += [
         release_problem(found.rule, file, None, found.message, clip_id=found.clip_uid, field=found.field)
-        for found in check_file(doc, parsed.damaged)
+        for found in check_file(doc, parsed.damaged, parsed.orphans)
     ]
     folder_track, folder_split = track_of(path)
     if folder_split not in (None, doc.split):
@@ -183,17 +183,22 @@ def _read_file(
 
 
 def _across(read: list[tuple[ReleasedFile, Released]]) -> list[Problem]:
-    """What is there twice over the files: questions, clips of one track and task, and clips in two splits."""
+    """What is there twice over the files: questions, clips of one track and task, clips in two splits or two windows."""
     found = []
     clips: dict[tuple[str, str, str], ReleasedFile] = {}
     splits: dict[str, ReleasedFile] = {}
     questions: dict[str, tuple[str, str]] = {}
+    windows: dict[str, tuple[str, tuple[str, float, float, float]]] = {}
     for file, doc in sorted(read, key=lambda entry: entry[0].file):
         for clip_uid, clip in doc.clips.items():
             other = clips.setdefault((file.track, file.task, clip_uid), file)
             if other is file:
                 first = splits.setdefault(clip_uid, file)
                 other = first if first.split != file.split else file
+            window = (clip.video_uid, clip.abs_start_sec, clip.abs_end_sec, clip.duration_sec)
+            if windows.setdefault(clip_uid, (file.file, window))[1] != window:
+                message = f"has another video, window or duration than in {windows[clip_uid][0]}"
+                found.append(_twice("clip-differs", file.file, clip_uid, at_key("clips", clip_uid), message))
             if other is not file:
                 message = f"is in {other.file} too ({other.track}, {other.task}, {other.split})"
                 found.append(_twice("clip-in-two-files", file.file, clip_uid, at_key("clips", clip_uid), message))

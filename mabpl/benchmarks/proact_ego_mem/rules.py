@@ -33,6 +33,7 @@ RELEASE_RULES: dict[str, Rule] = {
     "unknown-letter": Rule("error", "correct_letter is the letter of one of the choices"),
     "answer-mismatch": Rule("error", "answer repeats the text of the choice that correct_letter names"),
     "clip-in-two-files": Rule("error", "give each released file once; a clip is of one split"),
+    "clip-differs": Rule("error", "a clip that several files share is the same window in each"),
     "qa-in-two-files": Rule("error", "question ids are unique over all files"),
     "published-total": Rule("error", "the release is not whole, or not as published"),
     "duration-mismatch": Rule("warning", "duration_sec is abs_end_sec less abs_start_sec; open segments end at it"),
