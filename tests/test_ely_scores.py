@@ -375,10 +375,10 @@ def test_the_weighted_quantile_is_that_of_the_repeated_values(
 ) -> None:
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)))
     ordered = np.sort(np.array(values))
-    found = adding_up.weighted_quantile(ordered, np.cumsum([times, times], axis=1).astype(float), q)
+    found = adding_up.weighted_quantiles(ordered, np.cumsum([times, times], axis=1).astype(float), [0.5, q])
     repeated = np.repeat(ordered, times)
-    expected = np.quantile(repeated, q) if len(repeated) else math.nan
-    assert found == pytest.approx([expected, expected], rel=1e-12, nan_ok=True)
+    expected = np.quantile(repeated, [0.5, q]) if len(repeated) else [math.nan, math.nan]
+    assert found == pytest.approx(np.array([expected, expected]), rel=1e-12, nan_ok=True)
 
 
 def made_of_sources(sources: int, seed: int = 0) -> Case:

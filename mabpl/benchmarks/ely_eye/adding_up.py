@@ -73,11 +73,11 @@ def _measures() -> Iterator[Measure]:
 
 MEASURES = tuple(_measures())
 LATENCIES = {
-    f"{temperature}_p{percent}": (f"{temperature}_s", percent / 100)
-    for temperature in ("cold", "warm")
+    f"{temperature}_p{percent}": (column, percent / 100)
+    for column, temperature in enumerate(("cold", "warm"))
     for percent in (50, 95)
 }
-"""Metric: the column that it is a quantile of, and which."""
+"""Metric: the column of ``Part.latency`` that it is a quantile of, and which."""
 
 METRICS = tuple(dict.fromkeys([*(measure.reading.metric for measure in MEASURES), *LATENCIES]))
 DENOMINATORS = ("applicable", "all")
@@ -85,15 +85,15 @@ DENOMINATORS = ("applicable", "all")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of one slice and one side, as arrays: by query.
+    """The queries of one slice and one side, as arrays.
 
-    ``values``, ``applies``: (queries, measures), 0 where a measure does not apply. ``latency``: column to (queries,),
-    NaN where there is none. ``cluster``: (queries,) from 0 to ``clusters``.
+    ``values``, ``applies``: (queries, measures), 0 where a measure does not apply. ``latency``: (queries, 2), cold and
+    warm, NaN where there is none. ``cluster``: (queries,) from 0 to ``clusters``.
     """
 
     values: Floats
     applies: Floats
-    latency: dict[str, Floats]
+    latency: Floats
     cluster: Integers
     clusters: int
 
@@ -108,8 +108,13 @@ class Part:
             ),
             *(m.applies.cast(pl.Float64).alias(f"a{i}") for i, m in enumerate(MEASURES)),
         ).to_numpy()
-        latency = {name: rows[name].to_numpy().astype(np.float64) for name in ("cold_s", "warm_s")}
+        latency = rows.select(pl.col("cold_s", "warm_s").cast(pl.Float64)).to_numpy()
         return cls(columns[:, : len(MEASURES)], columns[:, len(MEASURES) :], latency, cluster, len(names))
+
+    def only(self, rows: Integers) -> Part:
+        """The part of these rows."""
+        clusters, cluster = np.unique(self.cluster[rows], return_inverse=True)
+        return Part(self.values[rows], self.applies[rows], self.latency[rows], cluster, len(clusters))
 
     def by_cluster(self) -> tuple[Floats, Floats]:
         """Numerators and denominators, float64 (clusters, measures x denominators): measures by `applicable`, then by
@@ -131,40 +136,38 @@ class Part:
         n = self.applies.sum(axis=0)
         divisors = np.concatenate([n, np.where(n > 0, len(self.cluster), 0)])
         ratios = bootstrap.divided(np.concatenate([totals, totals]), divisors)
-        quantiles = [self._quantile(column, q) for column, q in LATENCIES.values()]
-        return totals, n, np.concatenate([ratios, quantiles])
-
-    def _quantile(self, column: str, q: float) -> float:
-        known = self.latency[column][~np.isnan(self.latency[column])]
-        return float(np.quantile(known, q)) if len(known) else np.nan
+        return totals, n, np.concatenate([ratios, self.drawn(np.ones((1, self.clusters)))[0]])
 
     def drawn(self, weights: Floats) -> Floats:
         """The latencies' quantiles under each row of ``weights`` (draws, clusters): float64 (draws, latencies)."""
         drawn = np.full((len(weights), len(LATENCIES)), np.nan)
-        for column in dict.fromkeys(column for column, _ in LATENCIES.values()):
-            known = np.flatnonzero(~np.isnan(self.latency[column]))
+        for column in (0, 1):
+            known = np.flatnonzero(~np.isnan(self.latency[:, column]))
             if len(known):
-                order = known[np.argsort(self.latency[column][known], kind="stable")]
+                order = known[np.argsort(self.latency[known, column], kind="stable")]
                 upto = np.cumsum(weights[:, self.cluster[order]], axis=1)
-                for i, (of, q) in enumerate(LATENCIES.values()):
-                    if of == column:
-                        drawn[:, i] = weighted_quantile(self.latency[column][order], upto, q)
+                wanted = [i for i, (of, _) in enumerate(LATENCIES.values()) if of == column]
+                quantiles = [q for of, q in LATENCIES.values() if of == column]
+                drawn[:, wanted] = weighted_quantiles(self.latency[order, column], upto, quantiles)
         return drawn
 
 
-def weighted_quantile(values: Floats, upto: Floats, q: float) -> Floats:
-    """Quantile ``q`` of repeated ``values`` (ascending), linearly interpolated: float64 (draws,).
+def weighted_quantiles(values: Floats, upto: Floats, quantiles: Sequence[float]) -> Floats:
+    """Quantiles of repeated ``values`` (ascending), linearly interpolated: float64 (draws, quantiles).
 
     ``upto`` (draws, values): how many a draw holds up to and with each value. NaN where it holds none.
     """
     total = upto[:, -1]
-    place = q * np.maximum(total - 1, 0)
+    last = np.maximum(total - 1, 0)
+    place = np.multiply.outer(quantiles, last)
     below = np.floor(place)
-    low, high = (
-        values[np.minimum((upto <= at[:, None]).sum(axis=1), len(values) - 1)]
-        for at in (below, np.minimum(below + 1, np.maximum(total - 1, 0)))
-    )
-    return np.where(total > 0, low + (high - low) * (place - below), np.nan)
+    draw = np.arange(len(upto))
+    row = draw * (total.max() + 1)  # rows one above another: all of them are searched at once
+    wanted = np.stack([below, np.minimum(below + 1, last)]) + row
+    found = np.searchsorted((upto + row[:, None]).ravel(), wanted, side="right") - draw * len(values)
+    low, high = values[np.minimum(found, len(values) - 1)]
+    between: Floats = np.where(total > 0, low + (high - low) * (place - below), np.nan)
+    return between.T
 
 
 def intervals(
@@ -175,40 +178,51 @@ def intervals(
     Clusters are drawn with replacement, all queries of one together, and both sides by the same draw. Slices with the
     same number of clusters share their draws. NaN where there is one cluster, or no value.
     """
-    bounds: list[tuple[Floats, Floats]] = [(np.empty(0), np.empty(0))] * len(slices)
+    nothing = np.full(2 * len(MEASURES) + len(LATENCIES), np.nan)
+    bounds: list[tuple[Floats, Floats]] = [(nothing, nothing)] * len(slices)
     groups: dict[int, list[int]] = {}
     for i, sides in enumerate(slices):
-        groups.setdefault(sides[0].clusters, []).append(i)
-    at_once = max(1, _MOST_CELLS // (replicates * (2 * len(MEASURES) + len(LATENCIES))))
+        if sides[0].clusters > 1:
+            groups.setdefault(sides[0].clusters, []).append(i)
+    at_once = max(1, 2 * _MOST_CELLS // (replicates * len(nothing)))
     for clusters, every in sorted(groups.items()):
         for first in range(0, len(every), at_once):
             members = every[first : first + at_once]
-            values = np.concatenate([*_replicates([slices[i] for i in members], clusters, replicates)])
-            empty = np.isnan(values).all(axis=0) | (clusters < 2)
-            low, high = bootstrap.percentile_interval(np.where(empty, 0.0, values), level)
-            low[empty], high[empty] = np.nan, np.nan
-            for i, *both in zip(members, np.split(low, len(members)), np.split(high, len(members)), strict=True):
-                bounds[i] = (both[0], both[1])
+            found = _bounds([slices[i] for i in members], clusters, level, replicates)
+            for i, low, high in zip(members, *found, strict=True):
+                bounds[i] = (low, high)
     return bounds
 
 
-def _replicates(group: list[Sequence[Part]], clusters: int, replicates: int) -> Iterator[Floats]:
-    """Draws, a part of them at a time: float64 (draws, slices x values)."""
-    sums = [[part.by_cluster() for part in sides] for sides in group]
-    stacked = [
-        tuple(np.hstack([of_slice[side][which] for of_slice in sums]) for which in (0, 1))
-        for side in range(len(group[0]))
-    ]
-    widest = max(len(part.cluster) for sides in group for part in sides)
+def _bounds(group: list[Sequence[Part]], clusters: int, level: float, replicates: int) -> tuple[Floats, Floats]:
+    """Lower and upper bounds, each float64 (slices, values), of slices with the same number of clusters."""
+    # Small slices have many columns that are equal: each is drawn once.
+    sums = [np.hstack([np.vstack(part.by_cluster()) for part in of_side]) for of_side in zip(*group, strict=True)]
+    distinct, place = np.unique(np.vstack(sums), axis=1, return_inverse=True)
+    values = np.concatenate([*_replicates(group, np.split(distinct, 2 * len(sums)), clusters, replicates)])
+    empty = np.isnan(values).all(axis=0)
+    both = np.stack(bootstrap.percentile_interval(np.where(empty, 0.0, values), level))
+    both[:, empty] = np.nan
+    ratios = both[:, place.ravel()].reshape(2, len(group), -1)
+    latencies = both[:, distinct.shape[1] :].reshape(2, len(group), -1)
+    low, high = np.concatenate([ratios, latencies], axis=2)
+    return low, high
+
+
+def _replicates(group: list[Sequence[Part]], halves: list[Floats], clusters: int, replicates: int) -> Iterator[Floats]:
+    """Draws, a part of them at a time: float64 (draws, columns of ``halves``, then the latencies of each slice).
+
+    ``halves``: numerators and denominators of the first side, then of the second where there is one.
+    """
+    widest = max(len(part.cluster) for parts in group for part in parts)
     at_once = max(1, min(replicates, _MOST_CELLS // max(widest, clusters)))
     for number, start in enumerate(range(0, replicates, at_once)):
         weights = bootstrap.clip_weights(clusters, min(at_once, replicates - start), stratum=number)
-        sides = []
-        for side, (above, below) in enumerate(stacked):
-            ratios = bootstrap.ratio_of_sums(weights, above, below).reshape(len(weights), len(group), -1)
-            latencies = np.stack([of_slice[side].drawn(weights) for of_slice in group], axis=1)
-            sides.append(np.concatenate([ratios, latencies], axis=2).reshape(len(weights), -1))
-        yield sides[0] if len(sides) == 1 else sides[0] - sides[1]
+        drawn = []
+        for side in range(len(halves) // 2):
+            ratios = bootstrap.ratio_of_sums(weights, *halves[2 * side : 2 * side + 2])
+            drawn.append(np.hstack([ratios, *(parts[side].drawn(weights) for parts in group)]))
+        yield drawn[0] if len(drawn) == 1 else drawn[0] - drawn[1]
 
 
 def add_up(
@@ -220,9 +234,10 @@ def add_up(
     """
     keys, parts = [], []
     for run, rows in runs_of(query_scores):
-        for key, of_slice in slices_of(rows, by):
+        whole = Part.of(rows)
+        for key, places in slices_of(rows, by):
             keys.append((run, *key))
-            parts.append(Part.of(of_slice))
+            parts.append(whole.only(places))
     bounds = intervals([[part] for part in parts], ci) if ci is not None else [None] * len(parts)
     scored = [
         row for key, part, bound in zip(keys, parts, bounds, strict=True) for row in _rows(key, part, bound, options)
@@ -236,16 +251,17 @@ def runs_of(query_scores: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
         yield str(run), rows
 
 
-def slices_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[str, str | None], pl.DataFrame]]:
-    """(slice, its value) and the rows of it, in the order of ``by`` and of the values."""
+def slices_of(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[str, str | None], Integers]]:
+    """(slice, its value) and the positions of its rows, in the order of ``by`` and of the values."""
     for slice_ in by:
         if slice_ == "all":
-            yield (slice_, None), rows
+            yield (slice_, None), np.arange(rows.height)
         else:
-            for (value,), of_value in sorted(
-                rows.group_by(slice_, maintain_order=True), key=lambda part: str(part[0][0])
-            ):
-                yield (slice_, str(value)), of_value
+            names = rows[slice_].to_numpy()
+            order = np.argsort(names, kind="stable")
+            values, first = np.unique(names[order], return_index=True)
+            for value, places in zip(values, np.split(order, first[1:]), strict=True):
+                yield (slice_, str(value)), places
 
 
 def readings() -> Iterator[tuple[int, Reading, str | None]]:
@@ -272,7 +288,7 @@ def _rows(
     for place, reading, denominator in readings():
         if denominator is None:
             column, _ = LATENCIES[reading.metric]
-            count = divisor = int((~np.isnan(part.latency[column])).sum())
+            count = divisor = int((~np.isnan(part.latency[:, column])).sum())
             total = None
         else:
             i = place % len(MEASURES)
