@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mabpl.benchmarks.micro_annotation.inputs import Request
 
 Command = Callable[..., Any]
+
+SHOWN = 50
+"""Problems that are listed where not all are asked for."""
 
 PARTIAL = 3
 INTERRUPTED = 130
@@ -92,3 +95,43 @@ def tell_warnings(problems: pl.DataFrame, quiet: bool) -> None:
     if not warnings.is_empty():
         listed = ", ".join(f"{rule} {count}" for _, rule, count in warnings.iter_rows())
         note(f"warnings: {listed} (mabpl validate lists them)", quiet)
+
+
+def tell_problems(
+    problems: pl.DataFrame,
+    checked: str,
+    as_json: bool,
+    every: bool,
+    *,
+    kind: str = "clip",
+    facts: Mapping[str, Any] | None = None,
+) -> int:
+    """Lists and counts them, of all that was ``checked``; gives the exit code.
+
+    ``kind``: see ``describe``. ``facts``: what the JSON document tells beside them.
+    """
+    from mabpl.reading.problems import counts, describe, errors_of
+    from mabpl.report import tables
+    from mabpl.tables.files import to_json
+
+    failed = not errors_of(problems).is_empty()
+    if as_json:
+        told = {"counts": counts(problems).to_dicts(), "problems": problems.to_dicts()}
+        click.echo(to_json({"valid": not failed, **(facts or {}), **told}), nl=False)
+        return int(failed)
+    shown = problems if every else problems.sort("severity", maintain_order=True).head(SHOWN)
+    hint = None
+    for row in shown.iter_rows(named=True):
+        click.echo(f"{row['severity']}: {tables.plain(describe(row, kind))}")
+        if row["hint"] and row["hint"] != hint:
+            click.echo(f"  {tables.plain(row['hint'])}")
+        hint = row["hint"]
+    if problems.height > shown.height:
+        click.echo(f"... and {problems.height - shown.height} more (--all lists them)")
+    if not problems.is_empty():
+        click.echo()
+        click.echo(tables.render(counts(problems)), nl=False)
+        click.echo()
+    errors = errors_of(problems).height
+    click.echo(f"{checked}: {f'{errors} errors' if failed else 'valid'}")
+    return int(failed)

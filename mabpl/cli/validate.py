@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mabpl.cli import common
 from mabpl.settings import Settings
-
-if TYPE_CHECKING:
-    import polars as pl
-
-_SHOWN = 50
 
 
 @click.command("validate")
@@ -25,7 +20,7 @@ _SHOWN = 50
 @click.option("--labels-only", is_flag=True, help="Check the labels files alone.")
 @click.option("--fix", type=click.Path(), metavar="OUT", help="Write a corrected copy of the one prediction file here.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: every problem, and a count per rule.")
-@click.option("--all", "every", is_flag=True, help=f"List every problem, not only the first {_SHOWN}.")
+@click.option("--all", "every", is_flag=True, help=f"List every problem, not only the first {common.SHOWN}.")
 def command(
     predictions: tuple[str, ...],
     more: tuple[str, ...],
@@ -55,35 +50,7 @@ def command(
         files = len(gathered.predictions.sources)
         clips = gathered.predictions.timelines.height
         checked = f"{files} prediction file{'s' * (files != 1)}, {clips} timelines"
-    return _tell(problems, checked, as_json, every)
-
-
-def _tell(problems: pl.DataFrame, checked: str, as_json: bool, every: bool) -> int:
-    from mabpl.reading.problems import counts, describe, errors_of
-    from mabpl.report import tables
-    from mabpl.tables.files import to_json
-
-    failed = not errors_of(problems).is_empty()
-    if as_json:
-        rows = problems.to_dicts()
-        click.echo(to_json({"valid": not failed, "counts": counts(problems).to_dicts(), "problems": rows}), nl=False)
-        return int(failed)
-    shown = problems if every else problems.sort("severity", maintain_order=True).head(_SHOWN)
-    hint = None
-    for row in shown.iter_rows(named=True):
-        click.echo(f"{row['severity']}: {tables.plain(describe(row))}")
-        if row["hint"] and row["hint"] != hint:
-            click.echo(f"  {tables.plain(row['hint'])}")
-        hint = row["hint"]
-    if problems.height > shown.height:
-        click.echo(f"... and {problems.height - shown.height} more (--all lists them)")
-    if not problems.is_empty():
-        click.echo()
-        click.echo(tables.render(counts(problems)), nl=False)
-        click.echo()
-    errors = errors_of(problems).height
-    click.echo(f"{checked}: {f'{errors} errors' if failed else 'valid'}")
-    return int(failed)
+    return common.tell_problems(problems, checked, as_json, every)
 
 
 def _fix(request: Any, out: str, as_json: bool) -> int:
@@ -117,4 +84,4 @@ def _fix(request: Any, out: str, as_json: bool) -> int:
         click.echo(tables.render(repaired.changes, title=f"What changed in {found[0]}"), nl=False)
         click.echo()
     click.echo(f"{out}: written, {repaired.changes.height} changes")
-    return _tell(repaired.remaining, "what remains", as_json=False, every=False)
+    return common.tell_problems(repaired.remaining, "what remains", as_json=False, every=False)

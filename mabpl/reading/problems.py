@@ -91,22 +91,22 @@ def errors_of(problems: pl.DataFrame) -> pl.DataFrame:
     return problems.filter(pl.col("severity") == "error")
 
 
-def describe(row: dict[str, object]) -> str:
-    """One row of the table as a line: file, line, clip, field, what is wrong."""
+def describe(row: dict[str, object], kind: str = "clip") -> str:
+    """One row of the table as a line: file, line, clip (or of which ``kind`` its id is), field, what is wrong."""
     parts = [str(row["file"])]
     if row["line"] is not None:
         parts.append(f"line {row['line']}")
     if row["clip_id"] is not None:
-        parts.append(f"clip {row['clip_id']}")
+        parts.append(f"{kind} {row['clip_id']}".lstrip())
     if row["field"] is not None:
         parts.append(str(row["field"]))
     return f"{', '.join(parts)}: {row['message']} [{row['rule']}]"
 
 
-def require_valid(problems: pl.DataFrame, lister: str = "mabpl validate") -> None:
+def require_valid(problems: pl.DataFrame, lister: str = "mabpl validate", kind: str = "clip") -> None:
     """Raises :class:`InvalidTimelines` (with the whole table) where ``problems`` holds an error.
 
-    ``lister``: the command that lists them all.
+    ``lister``: the command that lists them all; ``kind``: as in :func:`describe`.
     """
     errors = errors_of(problems)
     if errors.is_empty():
@@ -114,7 +114,7 @@ def require_valid(problems: pl.DataFrame, lister: str = "mabpl validate") -> Non
     rules = ", ".join(f"{rule} {count}" for _, rule, count in counts(errors).iter_rows())
     first = errors.row(0, named=True)
     raise InvalidTimelines(
-        f"{errors.height} error{'s' if errors.height > 1 else ''} ({rules}); the first: {describe(first)}",
+        f"{errors.height} error{'s' if errors.height > 1 else ''} ({rules}); the first: {describe(first, kind)}",
         f"{first['hint']}; {lister} lists them all",
         problems,
     )

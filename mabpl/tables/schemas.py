@@ -277,7 +277,7 @@ PROBLEMS = Table(
         Column("rule", pl.String, "the rule that is broken"),
         Column("file", pl.String, "the file, as it was named"),
         Column("line", pl.Int64, "line of the file, from 1", nullable=True),
-        Column("clip_id", pl.String, "the clip, where it is known", nullable=True),
+        Column("clip_id", pl.String, "the clip, query, source or atom of the line, where it is known", nullable=True),
         Column("field", pl.String, "path of the field inside the line, e.g. segments[3].end_s", nullable=True),
         Column("message", pl.String, "what is wrong and what was expected"),
         Column("hint", pl.String, "what to do about it", nullable=True),
