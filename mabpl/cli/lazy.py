@@ -12,7 +12,8 @@ from mabpl.errors import unknown_name
 
 
 class LazyGroup(click.Group):
-    """``lazy``: name and one line of help of each command; it is ``command`` of the module ``prefix`` + name."""
+    """``lazy``: name and one line of help of each command; it is ``command`` of the module ``prefix`` + name
+    (with _ for -)."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], prefix: str, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -25,7 +26,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lazy:
             return None
-        command: click.Command = import_module(self.prefix + cmd_name).command
+        command: click.Command = import_module(self.prefix + cmd_name.replace("-", "_")).command
         return command
 
     def resolve_command(

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,12 @@ def to_json(value: Any) -> str:
     Refuses NaN and infinities.
     """
     return _UNSAFE_IN_JSON.sub(_escaped, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def to_json_lines(rows: Iterable[Any]) -> str:
+    """A line of JSON for each of ``rows``; safe to print and refusing as :func:`to_json`."""
+    encoded = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+    return "".join(f"{_UNSAFE_IN_JSON.sub(_escaped, line)}\n" for line in encoded)
 
 
 def _escaped(match: re.Match[str]) -> str:

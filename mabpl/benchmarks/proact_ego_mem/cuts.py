@@ -6,7 +6,6 @@ times in the clip are then right with no further offset. No video is distributed
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -107,11 +106,10 @@ def _cut(
 ) -> None:
     from mabpl.video import window_mp4
 
-    rate, side = _picture(source)
+    rate, side = (fps, long_side) if fps and long_side else _picture(source)
     write_bytes(target, window_mp4(source, start_s, end_s, fps or rate, long_side or side, crf))
 
 
-@functools.cache
 def _picture(source: Path) -> tuple[float, int]:
     """Frames a second and the longer side in pixels."""
     from mabpl.video.clips import open_clip

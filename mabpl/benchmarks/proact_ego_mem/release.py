@@ -183,7 +183,7 @@ def _read_file(
 
 
 def _across(read: list[tuple[ReleasedFile, Released]]) -> list[Problem]:
-    """What is there twice over the files: questions, clips of one track and task, clips in two splits or two windows."""
+    """What is twice over the files: questions, clips of one track and task; clips in two splits, or two windows."""
     found = []
     clips: dict[tuple[str, str, str], ReleasedFile] = {}
     splits: dict[str, ReleasedFile] = {}
