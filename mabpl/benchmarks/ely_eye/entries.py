@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import inspect
 
-from mabpl.benchmarks.ely_eye.rows import MODALITIES, AtomRow, ManifestRow, QueryRow, SourceRow
+from mabpl.benchmarks.ely_eye.rows import MODALITIES, AtomRow, ManifestRow, QueryRow, RunRow, SourceRow
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
 from mabpl.benchmarks.ely_eye.values import answer_faults, parse_time, region_faults
 from mabpl.reading.json_values import Fault, Object, Read, Reader, at_key, check, encodable
@@ -18,7 +18,7 @@ from mabpl.reading.lines import LONGEST_LINE, Lines
 from mabpl.reading.opening import BYTE_ORDER_MARK
 from mabpl.reading.problems import Problem
 
-R = TypeVar("R", QueryRow, SourceRow, ManifestRow, AtomRow)
+R = TypeVar("R", QueryRow, SourceRow, ManifestRow, AtomRow, RunRow)
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "source_id": ("id", "source"),
@@ -65,6 +65,10 @@ def read_manifest(path: Path, file: str) -> Entries[ManifestRow]:
 
 def read_atoms(path: Path, file: str) -> Entries[AtomRow]:
     return _read(path, file, Reader(AtomRow), "atom_id", _atom_faults)
+
+
+def read_run(path: Path, file: str) -> Entries[RunRow]:
+    return _read(path, file, Reader(RunRow), "query_id", lambda value: [])
 
 
 def read_sources(path: Path, file: str) -> Entries[SourceRow]:

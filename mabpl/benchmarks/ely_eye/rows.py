@@ -137,11 +137,35 @@ class AtomRow(Struct):
     observed_at: _Time | UnsetType | None = UNSET
 
 
+class ReturnedAtom(Struct, forbid_unknown_fields=True):
+    """An atom at its place in the list."""
+
+    atom_id: _Name
+    score: Annotated[float, Meta(description="The system's score; never sorted by.")] | UnsetType | None = UNSET
+    strong: Annotated[bool, Meta(description="The system takes it for strong evidence.")] | UnsetType | None = UNSET
+
+
+class Latency(Struct, forbid_unknown_fields=True):
+    """From the question to the cartridge that is ready, by the clock on the wall."""
+
+    cold_s: Annotated[float, Meta(ge=0, description="Seconds, nothing prepared.")] | UnsetType | None = UNSET
+    warm_s: Annotated[float, Meta(ge=0, description="Seconds, asked again.")] | UnsetType | None = UNSET
+
+
+class RunRow(Struct, forbid_unknown_fields=True):
+    """One line of a run: what a system returned for a query, best first."""
+
+    query_id: _Name
+    returned: Annotated[list[ReturnedAtom], Meta(description="Best first; of an atom given twice the first.")]
+    latency: Latency | UnsetType | None = UNSET
+
+
 INPUT_ROWS: dict[str, type[msgspec.Struct]] = {
     "ely_query": QueryRow,
     "ely_source": SourceRow,
     "ely_manifest": ManifestRow,
     "ely_atom": AtomRow,
+    "ely_run": RunRow,
 }
 """The row of each input file."""
 

@@ -47,6 +47,10 @@ RULES: dict[str, Rule] = {
     "no-sets": Rule("error", "put the sets into sets/*.jsonl"),
     "no-index": Rule("error", _INDEX),
     "duplicate-atom": Rule("error", "give each atom once"),
+    "unknown-query": Rule("error", "remove the line, or score against the benchmark that holds the query"),
+    "missing-query": Rule("error", "add the query, or score with --missing empty (nothing returned) or skip"),
+    "unknown-atom": Rule("error", "score with the atoms file of the system that made the run"),
+    "repeated-atom": Rule("warning", "return each atom once: the first place counts"),
     "observed-before-source": Rule("error", "nothing of a source can be observed before the source is"),
 }  # fmt: skip
 """Rule → severity and hint. ``unanswerable-share`` is a warning for a file and an error over all, ``file-missing`` a
