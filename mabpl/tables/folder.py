@@ -6,6 +6,7 @@ Small tables are one file, ``<table>.parquet``. Those with rows per segment are 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -33,6 +34,21 @@ def write_parquet(path: Path, frame: pl.DataFrame, table: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with files.atomic(path) as temporary:
         frame.write_parquet(temporary, compression="zstd", metadata=_metadata(table), statistics=True)
+
+
+def write_frame(path: Path, frame: pl.DataFrame, table: str) -> None:
+    """One table as the file's ending says: .parquet, .jsonl or .csv. Raises :class:`UsageError` for another ending."""
+    if path.suffix == ".parquet":
+        write_parquet(path, frame, table)
+    elif path.suffix == ".jsonl":
+        files.write_text(path, frame.write_ndjson())
+    elif path.suffix == ".csv":
+        files.write_text(path, frame.write_csv())
+    else:
+        raise UsageError(
+            f"{path}: no table is written as {path.suffix or 'a file without ending'}",
+            "give a name that ends in .parquet, .jsonl or .csv",
+        )
 
 
 def write_coded(path: Path, rows: pa.Table, table: str) -> None:
@@ -85,6 +101,17 @@ def write_folder(folder: Path, tables: Mapping[str, pl.DataFrame], manifest: Map
                 write_parquet(new / f"{name}.parquet", frame, name)
         files.write_json(new / MANIFEST, {"schema_version": SCHEMA_VERSION, "tables": sorted(tables), **manifest})
         put_in_place(new, folder)
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of a result JSON or a folder's manifest, the digest itself aside: any edited value changes it.
+
+    A manifest's schema version and list of tables are aside too: they say what the folder is.
+    """
+    bare = {name: value for name, value in document.items() if name not in ("digest", "schema_version", "tables")}
+    if isinstance(bare.get("provenance"), dict):
+        bare["provenance"] = {name: value for name, value in bare["provenance"].items() if name != "digest"}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
 
 
 def put_in_place(new: Path, folder: Path) -> None:

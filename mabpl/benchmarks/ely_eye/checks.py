@@ -30,6 +30,7 @@ def check(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame) -> p
         _repeated(sources, "duplicate-source", "source_id"),
         _source_rules(placed, known),
         _extent_rules(known),
+        _void(queries),
         _shares(queries),
     )
 
@@ -105,6 +106,11 @@ def _extent_rules(known: pl.DataFrame) -> pl.DataFrame:
     picture = corner & (pl.col("x1") >= pl.col("width")) & (pl.col("y1") >= pl.col("height"))
     whole = known.filter(video | picture)
     return pl.concat([*beyond, _gold_rows(whole, "gold-spans-source", region, pl.lit("is all of the source"))])
+
+
+def _void(queries: pl.DataFrame) -> pl.DataFrame:
+    message = pl.format("is {}, which no line of corpus/manifest.jsonl has files of", '"' + pl.col("revision") + '"')
+    return _rows(queries.filter("void"), "unknown-revision", pl.lit("origin.revision"), message, of="query_id")
 
 
 def _shares(queries: pl.DataFrame) -> pl.DataFrame:

@@ -61,6 +61,21 @@ class Benchmark:
         """Entries that are left out because no manifest knows their revision."""
         return int(self.queries["void"].sum())
 
+    def scored_gold(self) -> pl.DataFrame:
+        """`ely_gold` without the void entries."""
+        return self.gold.join(self.queries.filter(~pl.col("void")), on="query_id", how="semi", maintain_order="left")
+
+    def facts(self) -> dict[str, Any]:
+        """What every report names: counts, and the digests of the manifests and sets."""
+        return {
+            "queries": self.queries.height,
+            "void": self.void,
+            "sources": self.sources.height,
+            "sets": len(self.sha256("set")),
+            "manifest_sha256": next(iter(self.sha256("manifest").values()), None),
+            "sets_sha256": self.sha256("set"),
+        }
+
     def sha256(self, kind: Kind) -> dict[str, str]:
         """File → its SHA-256, of the files of one kind."""
         return {file.file: file.sha256 for file in self.files if file.kind == kind}

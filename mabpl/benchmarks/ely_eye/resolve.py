@@ -139,3 +139,21 @@ def _proper(gold: pl.DataFrame, sources: pl.DataFrame, symbols: pl.DataFrame) ->
 
 def _with_extent(frame: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     return frame.join(sources.select("source_id", *_EXTENT), on="source_id", how="left", maintain_order="left")
+
+
+def coverage(gold: pl.DataFrame, resolved: pl.DataFrame) -> pl.DataFrame:
+    """Per modality, and in all (null): gold regions, those that atoms cover, those that only atoms of the whole source
+    overlap, those that none does, and the pairs of region and atom."""
+    found = resolved.group_by("query_id", "gold").agg(
+        pairs=pl.len(), covers=(~pl.col("whole_source")).any().fill_null(False)
+    )
+    joined = gold.select("query_id", "gold", "modality").join(found, on=["query_id", "gold"], how="left")
+    sums = (
+        pl.len().alias("regions"),
+        pl.col("covers").fill_null(False).sum().alias("covered"),
+        (~pl.col("covers")).fill_null(False).sum().alias("whole_source_only"),
+        pl.col("covers").is_null().sum().alias("without_atom"),
+        pl.col("pairs").fill_null(0).sum().alias("pairs"),
+    )
+    parts = joined.group_by("modality").agg(sums).sort("modality")
+    return pl.concat([parts, joined.select(pl.lit(None, pl.String).alias("modality"), *sums)], how="vertical_relaxed")

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import click
+
+from mabpl.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "validate": "check sets, corpus indexes, manifests and digests, and a system's atoms",
+    "resolve": "which of a system's atoms each gold region is",
+}
+"""Each is ``command`` of ``mabpl.cli.ely_<name>``."""
+
+
+@click.group("ely", cls=LazyGroup, lazy=COMMANDS, prefix="mabpl.cli.ely_")
+def command() -> None:
+    """ely-eye's benchmark set: memory queries over documents, pictures, screens, videos, code and conversations."""
