@@ -15,6 +15,7 @@ import polars as pl
 from mabpl.benchmarks.micro_annotation import results, verdict_lists
 from mabpl.benchmarks.micro_annotation.reading import Source
 from mabpl.benchmarks.micro_annotation.rows import INPUT_ROWS
+from mabpl.benchmarks.proact_ego_mem import rows as proact_rows
 from mabpl.errors import unknown_name
 from mabpl.report.tables import Show, render
 from mabpl.settings import Settings
@@ -50,6 +51,21 @@ _INPUTS = {
         "One line of a map file (JSON Lines), or one row of it as CSV with these columns.",
         "Beyond the schema: each configuration once.",
     ),
+    "proact_release": (
+        "A released file of ProactEgoMem (JSON of the shape proact-studio-v3, plain or gzip).",
+        "Beyond the schema: UTF-8, each key once, and the rules that `mabpl proact validate` names: keys are the ids "
+        "inside, every id resolves, local times are source times less the clip's start, four choices with letters of "
+        "their own, and answers, sample_ids and canary on dev only.",
+    ),
+    "proact_submission": (
+        "One line of a submission to ProactEgoMem (JSON Lines, plain or gzip).",
+        "Beyond the schema: UTF-8, each key once, finite times inside the clip, a line for every clip of the split "
+        "(silence is an empty list) and no clip or question twice. A clip that failed is an error, not silence.",
+    ),
+}
+_ROWS: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    **{name: (kind,) for name, kind in INPUT_ROWS.items()},
+    **proact_rows.INPUT_ROWS,
 }
 _RESULTS = {
     "scores": "What `mabpl score` writes for one prediction file: <name>.<set>.scores.json.",
@@ -134,9 +150,10 @@ def page(name: str) -> str:
 def json_schema(name: str) -> str:
     """The JSON Schema (draft 2020-12) of an input file's line, or of the score or joint JSON."""
     description = " ".join(_INPUTS[name]).strip() if name in _INPUTS else f"{_RESULTS[name]} Percent, unrounded."
-    kind = INPUT_ROWS[name] if name in _INPUTS else _document(name)
+    kinds = _ROWS[name] if name in _INPUTS else (_document(name),)
     head = {"$schema": DIALECT, "title": name, "description": description}
-    return to_json({**head, **msgspec.json.schema(kind)})
+    schemas, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    return to_json({**head, **(schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}), "$defs": parts})
 
 
 def _document(name: str) -> type[msgspec.Struct]:

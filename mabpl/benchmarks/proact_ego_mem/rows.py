@@ -149,4 +149,8 @@ class AnyRow(Struct):
     task: str | UnsetType = UNSET
 
 
-SUBMISSION_ROWS: tuple[type[msgspec.Struct], ...] = (ClipRow, FailedRow, AnswerRow)
+INPUT_ROWS: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    "proact_release": (Released,),
+    "proact_submission": (ClipRow, FailedRow, AnswerRow),
+}
+"""What each input file, or a line of it, is one of."""
