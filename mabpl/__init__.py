@@ -21,9 +21,11 @@ _FACE = {
     "MabplError": "mabpl.errors",
     "connect": _HOME + "sql",
     "load_result": _HOME + "results",
+    "load_tournament": "mabpl.tournament.running",
     "open_benchmark": _HOME + "dataset",
     "read_labels": _HOME + "reading",
     "read_predictions": _HOME + "reading",
+    "run_tournament": "mabpl.tournament.running",
     "score": _HOME + "scoring",
     "score_parquet": _HOME + "out_of_core",
     "segment_f1": _HOME + "scoring",
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from mabpl.errors import MabplError as MabplError
     from mabpl.metrics.summary import summarise as summarise
     from mabpl.settings import Settings as Settings
+    from mabpl.tournament.running import load_tournament as load_tournament
+    from mabpl.tournament.running import run_tournament as run_tournament
 
 
 def __getattr__(name: str) -> Any:

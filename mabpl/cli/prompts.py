@@ -94,17 +94,28 @@ def _readable(sent: list[dict[str, Any]]) -> str:
 @click.option("--root", "root_after", type=click.Path(), help="The dataset folder (default: this one).")
 @click.pass_context
 def check(ctx: click.Context, root_after: str | None) -> None:
-    """Hold our user message against a dataset folder's example of one: exit code 1 where they differ."""
-    from mabpl.judges.prompts import PA_USER_EXAMPLE, check_example, load_prompts
+    """Hold our user message against a dataset folder's example of one: exit code 1 where they differ.
+
+    Its examples of a tournament's packets are shown beside ours: they are of other clips, so that no check can be made.
+    """
+    from mabpl.judges.prompts import FILES, PA_USER_EXAMPLE, PACKETS, TOURNAMENT, check_example, load_prompts
     from mabpl.report.tables import plain
 
     root = root_after or ctx.obj or "."
-    prompts = load_prompts(root)
+    prompts = load_prompts(root, [*FILES, *TOURNAMENT.values(), PACKETS])
     for name, prompt in sorted(prompts.files.items()):
         click.echo(f"{name}  {prompt.source}  sha256 {prompt.sha256}")
     click.echo(f"labels in the joint rubric: {prompts.joint_layout}")
-    if prompts.files[PA_USER_EXAMPLE].source == "ours":
-        raise UsageError(f"{root} holds no prompts/{PA_USER_EXAMPLE}", "there is nothing to hold our rendering against")
+    theirs = {name for name in (PA_USER_EXAMPLE, PACKETS) if prompts.files[name].source == "dataset"}
+    if not theirs:
+        raise UsageError(
+            f"{root} holds neither prompts/{PA_USER_EXAMPLE} nor prompts/{PACKETS}",
+            "there is nothing to hold our rendering against",
+        )
+    if PACKETS in theirs:
+        _show_packets(prompts[PACKETS])
+    if PA_USER_EXAMPLE not in theirs:
+        return
     rendering = check_example(prompts[PA_USER_EXAMPLE])
     for line in rendering.difference:
         click.echo(plain(line))
@@ -112,3 +123,18 @@ def check(ctx: click.Context, root_after: str | None) -> None:
         labels = "its labels were found" if rendering.found else "its labels were not found, so ours are shown"
         raise CheckFailed(f"our user message differs from {PA_USER_EXAMPLE} ({labels})")
     click.echo(f"our user message is {PA_USER_EXAMPLE}")
+
+
+def _show_packets(examples: str) -> None:
+    from mabpl.judges.prompts import PACKETS, TOURNAMENT
+    from mabpl.report.tables import plain
+    from mabpl.tournament.examples import difference
+
+    for dimension in TOURNAMENT:
+        lines = difference(examples, dimension)
+        if lines is None:
+            click.echo(f"{PACKETS}: no packet of {dimension} was found in it")
+            continue
+        click.echo(f"{PACKETS}: {dimension}, laid out {'otherwise than ours' if lines else 'as ours'}")
+        for line in lines:
+            click.echo(plain(line))

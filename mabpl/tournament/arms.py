@@ -103,8 +103,10 @@ def _together(read: Mapping[str, Predictions]) -> Predictions:
     )
 
 
-def absent_clips(gathered: Inputs) -> dict[str, list[str]]:
-    """Arm → the clips of the tournament that it has no timeline of, where there are any."""
+def absent_clips(gathered: Inputs, settings: Settings) -> dict[str, list[str]]:
+    """Arm → the clips of the tournament that it is left out of (``missing = skip``), where there are any."""
+    if settings.missing != "skip":
+        return {}
     wanted = gathered.labels.clips["clip_id"].sort().to_list()
     if gathered.clips is not None:
         wanted = [clip for clip in wanted if clip in gathered.clips]

@@ -252,7 +252,7 @@ def hold(
             "left_out": list(answered.left_out),
             "arms": sorted(prepared.gathered.predictions.runs["run"]),
             "clips": None if prepared.gathered.clips is None else sorted(prepared.gathered.clips),
-            "absent": absent_clips(prepared.gathered),
+            "absent": absent_clips(prepared.gathered, prepared.scores.settings),
             "fit": _fit(result),
         },
         "settings": prepared.scores.settings.as_dict(),
