@@ -70,16 +70,18 @@ def _newton(wins: Floats) -> Floats:
     arms = wins.shape[-1]
     strengths = np.full(wins.shape[:2], np.nan)
     open_ = np.arange(len(wins))
-    met = wins + wins.swapaxes(-1, -2)
-    won = wins.sum(axis=-1)
     now = np.zeros(wins.shape[:2])
     diagonal = np.arange(arms)
     for _ in range(_MOST_STEPS):
         if not open_.size:
             break
         chance = _chances(now)
-        gradient = won - (met * chance).sum(axis=-1)
-        curvature = -met * chance * (1 - chance)
+        upset = chance.swapaxes(-1, -2)
+        # Not as wins less games times chance: two large numbers whose difference is lost in their rounding.
+        unforeseen = wins * upset
+        gradient = unforeseen.sum(axis=-1) - unforeseen.sum(axis=-2)
+        curvature = -(unforeseen * chance)
+        curvature += curvature.swapaxes(-1, -2)
         trace = -curvature.sum(axis=-1)
         curvature[:, diagonal, diagonal] += trace
         # Strengths are known up to a constant: this keeps their sum at 0 and the matrix regular.
@@ -90,14 +92,15 @@ def _newton(wins: Floats) -> Floats:
         done = reach < _CONVERGED
         strengths[open_[done]] = now[done]
         left = ~done
-        open_, met, won, now = open_[left], met[left], won[left], now[left]
+        open_, wins, now = open_[left], wins[left], now[left]
     centred: Floats = strengths - strengths.mean(axis=-1, keepdims=True)
     return centred
 
 
 def _chances(strengths: Floats) -> Floats:
-    """The chance (..., i, j) that i beats j; 1/2 on the diagonal."""
-    chances: Floats = 0.5 + 0.5 * np.tanh((strengths[..., :, None] - strengths[..., None, :]) / 2)
+    """The chance (..., i, j) that i beats j, precise where it is small; 1/2 on the diagonal."""
+    with np.errstate(over="ignore"):
+        chances: Floats = 1 / (1 + np.exp(strengths[..., None, :] - strengths[..., :, None]))
     return chances
 
 
