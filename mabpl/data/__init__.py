@@ -19,6 +19,11 @@ def ely_sample_folder() -> Path:
     return _HERE / "ely_sample"
 
 
+def proact_sample_folder() -> Path:
+    """A sample in the format of ProactEgoMem: two invented tracks (dev and test) and three submissions, no video."""
+    return _HERE / "proact_sample"
+
+
 def published(name: str) -> Path:
     """The CSV file of figures that MicroAnnotationBench published: ``configurations`` or ``tournament``.
 
