@@ -24,7 +24,7 @@ TASKS = {"information_capture": "IC", "state_tracking": "ST", "location_tracking
 THINGS = {
     "home": {
         "information_capture": [
-            ("notice on the lift door", "The notice on the lift door says it is out of order until Friday.", "lift sign"),
+            ("notice on the lift door", "The notice on the lift door says: out of order until Friday.", "lift sign"),
             ("parcel slip", "The parcel slip names the shop on the corner as the pick-up point.", "delivery slip"),
             ("bus timetable", "According to the bus timetable the last bus leaves at 22:40.", "timetable"),
             ("recipe card", "The recipe card asks for two spoons of baking soda.", "recipe"),
@@ -257,9 +257,8 @@ def said(name: str, track: str, task: str, split: str) -> list[dict[str, Any]]:
                 say(begin_s + chance.between(0, 5), chance.pick(list(texts)))
         if not samples and chance.happens(style.alarm):
             say(chance.between(0, last_s), chance.pick(list(texts)))
-        rows.append(
-            {"clip_uid": clip["clip_uid"], "mentions": sorted(mentions, key=lambda m: (m["time_s"], m["text"]))}
-        )
+        mentions.sort(key=lambda mention: (mention["time_s"], mention["text"]))
+        rows.append({"clip_uid": clip["clip_uid"], "mentions": mentions})
         for asked in clip["qa_items"].values():
             letter = asked["correct_letter"] if chance.happens(style.right) else chance.pick("ABCD")
             letter = "E" if chance.happens(style.illegal) else letter

@@ -46,9 +46,11 @@ def command(
 def _text(scores: pl.DataFrame, level: float) -> str:
     import polars as pl
 
+    from mabpl.benchmarks.proact_ego_mem.tasks import SHORT_TASKS
     from mabpl.report.tables import Show, render
 
-    shown = scores.with_columns(pl.col("track", "task").fill_null("all"))
+    short = {name: code for code, name in SHORT_TASKS.items()}
+    shown = scores.with_columns(pl.col("track").fill_null("all"), pl.col("task").replace(short).fill_null("all"))
     columns = [
         Show("run"), Show("split"), Show("track"), Show("task"),
         Show("items", "Questions", "count"), Show("missing", "Missing", "count"), Show("illegal", "Illegal", "count"),
