@@ -111,6 +111,8 @@ def test_what_was_never_asked_is_missing() -> None:
     orders = comparisons([("c", "a", "b"), ("d", "a", "b")])
     nothing = games(orders, verdicts({}))
     assert nothing.select("judge_seed", "outcome").rows() == [(None, "missing")] * 2
+    failed = verdicts({"s/c/timing/a/b": "A", "s/c/timing/b/a": "B"}).with_columns(status=pl.lit("truncated"))
+    assert set(games(orders, failed)["outcome"]) == {"missing"}
     one_order = games(orders.filter(first="a"), verdicts({"s/c/timing/a/b": "A", "s/d/timing/a/b": "A"}))
     assert one_order["outcome"].to_list() == ["missing"] * 2
 
