@@ -167,6 +167,14 @@ def test_every_clip_is_worth_what_plain_loops_say(drawn: Clips, lacks: int, salt
     assert set(scores.unscored.select("run", "clip_id", "metric").iter_rows()) == unscored
 
 
+def pa_credits(asked: verdicts.Asked, rows: pl.DataFrame, seeds: list[int]) -> pl.DataFrame:
+    return verdicts.pa_credits(asked, verdicts.pa_answers(rows, seeds))
+
+
+def joint_counts(asked: verdicts.Asked, rows: pl.DataFrame) -> pl.DataFrame:
+    return verdicts.joint_counts(asked, verdicts.joint_answers(rows))
+
+
 @given(clips(), st.integers(0, 9), st.randoms(use_true_random=False), st.sampled_from(("all", "assigned")))
 @modest
 def test_the_order_of_rows_changes_no_bit(drawn: Clips, salt: int, random: Any, pairs: Any) -> None:
@@ -179,13 +187,11 @@ def test_the_order_of_rows_changes_no_bit(drawn: Clips, salt: int, random: Any, 
 
     asked, assigned = planned.asked["pa"], scores.matches.filter(metric="pa")
     given_pa, given_joint = (found[kind].filter(status="ok") for kind in ("pa", "joint"))
-    one = verdicts.pa_credits(verdicts.index(asked, key, assigned), given_pa.sort("request"), SEEDS)
-    two = verdicts.pa_credits(
-        verdicts.index(shuffled(asked), shuffled(key), shuffled(assigned)), shuffled(given_pa), SEEDS
-    )
+    one = pa_credits(verdicts.index(asked, key, assigned), given_pa.sort("request"), SEEDS)
+    two = pa_credits(verdicts.index(shuffled(asked), shuffled(key), shuffled(assigned)), shuffled(given_pa), SEEDS)
     assert_frame_equal(one, two, check_exact=True)
-    one = verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), given_joint)
-    two = verdicts.joint_counts(verdicts.index(shuffled(planned.asked["joint"]), shuffled(key)), shuffled(given_joint))
+    one = joint_counts(verdicts.index(planned.asked["joint"], key), given_joint)
+    two = joint_counts(verdicts.index(shuffled(planned.asked["joint"]), shuffled(key)), shuffled(given_joint))
     assert_frame_equal(one, two, check_exact=True)
 
 
@@ -213,9 +219,7 @@ def test_credit_is_the_mean_of_the_judge_seeds_that_have_every_verdict_of_the_cl
         ("x", 1, 80.0, True), ("y", 1, 90.0, True), ("z", 1, 50.0, False),
         ("x", 2, 40.0, True), ("z", 2, 10.0, True),
     )  # fmt: skip
-    assert verdicts.pa_credits(ASKED, given_, [1, 2]).select(
-        "clip_id", "credit", "strict_credit", "judge_seeds"
-    ).rows() == [
+    assert pa_credits(ASKED, given_, [1, 2]).select("clip_id", "credit", "strict_credit", "judge_seeds").rows() == [
         ("a", pytest.approx(1.3), pytest.approx(0.8), [1]),
         ("b", pytest.approx(0.6), pytest.approx(0.6), [1, 2]),
         ("c", 0.0, 0.0, [1, 2]),  # nothing overlaps: nothing to ask, 0 from every seed
@@ -228,19 +232,19 @@ def test_a_clip_without_a_complete_seed_is_null_and_never_0() -> None:
         said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 1, math.nan, True), ("y", 2, 100.1, True)),
         said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 1, None, True), ("y", 2, 9.0, None)),
     ):
-        found = verdicts.pa_credits(ASKED, given_, [1, 2])
+        found = pa_credits(ASKED, given_, [1, 2])
         assert found["credit"].to_list() == [None, pytest.approx(0.8), 0.0]
         assert found["judge_seeds"].to_list() == [[], [1], [1, 2]]
-    nothing = verdicts.pa_credits(ASKED, said().cast({"judge_seed": pl.Int64}), [1, 2])
+    nothing = pa_credits(ASKED, said().cast({"judge_seed": pl.Int64}), [1, 2])
     assert nothing["credit"].to_list() == nothing["strict_credit"].to_list() == [None, None, 0.0]
 
 
 def test_a_score_of_0_is_a_verdict_and_so_is_a_refusal() -> None:
     zero = said(*((request, 1, 0.0, False) for request in "xyz"))
-    assert verdicts.pa_credits(ASKED, zero, [1])["credit"].to_list() == [0.0, 0.0, 0.0]
+    assert pa_credits(ASKED, zero, [1])["credit"].to_list() == [0.0, 0.0, 0.0]
     refused = pl.DataFrame({"request": ["x", "y", "z"], "accepted": [False, True, None]})
-    assert verdicts.joint_counts(ASKED, refused)["j"].to_list() == [None, 0, 0]
-    assert verdicts.joint_counts(ASKED, refused.fill_null(True))["j"].to_list() == [2, 0, 0]
+    assert joint_counts(ASKED, refused)["j"].to_list() == [None, 0, 0]
+    assert joint_counts(ASKED, refused.fill_null(True))["j"].to_list() == [2, 0, 0]
 
 
 def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_requests_are_not_looked_at() -> None:
@@ -249,20 +253,12 @@ def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_reques
     for more in ([("x", 1, 71.0, True)], [again], [again, ("elsewhere", 1, 0.0, False)]):
         for order in (1, -1):
             with pytest.raises(UsageError, match="several verdicts of one judge seed"):
-                verdicts.pa_credits(ASKED, said(*[*whole, *more][::order]), [1, 2])
+                pa_credits(ASKED, said(*[*whole, *more][::order]), [1, 2])
     lost = said(("elsewhere", 1, 80.0, True), *whole[:2])
-    assert verdicts.pa_credits(ASKED, lost, [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
-    assert verdicts.pa_credits(ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
-    other = said(*whole, ("x", 9, 0.0, False), ("elsewhere", 1, 0.0, False), ("elsewhere", 1, 1.0, False))
-    assert verdicts.pa_credits(ASKED, other.reverse(), [1])["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
-
-
-def test_ids_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pl.Series, "hash", lambda ids, *_: pl.Series([7], dtype=pl.UInt64).new_from_index(0, len(ids)))
-    given_ = said(*((request, 1, score, True) for request, score in (("x", 10.0), ("y", 20.0), ("z", 30.0))))
-    assert verdicts.pa_credits(ASKED, given_, [1])["credit"].to_list() == pytest.approx([0.4, 0.1, 0.0])
-    lone_one = lone(("a", 0, 0, "x", True))
-    assert verdicts.pa_credits(lone_one, said(("w", 1, 10.0, True)), [1])["credit"].to_list() == [None, 0.0, 0.0]
+    assert pa_credits(ASKED, lost, [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
+    assert pa_credits(ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
+    other = said(*whole, ("x", 9, 0.0, False), ("elsewhere", 1, 0.0, False), ("elsewhere", 9, 1.0, False))
+    assert pa_credits(ASKED, other.reverse(), [1])["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
 
 
 def test_an_empty_side_is_0_and_two_are_undefined() -> None:
@@ -291,3 +287,21 @@ def test_an_unscored_clip_is_left_out_of_the_mean_and_of_the_pooled_counts() -> 
     (total,) = result.sets.iter_rows(named=True)
     assert [total[name] for name in ("pa_f1", "joint_f1")] == pytest.approx([clip["pa_f1"], clip["joint_f1"]])
     assert result.unscored.select("clip_id", "metric").rows() == [("d", "joint_f1"), ("d", "pa_f1")]
+
+
+@given(
+    st.lists(st.integers(0, 40), unique=True, max_size=30),
+    st.lists(st.integers(0, 40), max_size=60),
+    st.sampled_from((32, 5)),
+    st.booleans(),
+)
+@modest
+def test_an_id_is_found_where_it_stands(held: list[int], sought: list[int], width: int, alike: bool) -> None:
+    def ids(numbers: list[int]) -> pl.Series:
+        # alike: their first two words are equal, so that all of 32 bytes fall into one slot
+        return pl.Series([f"{n:0>{width}}" if alike else f"{n:0<{width}}"[:width] for n in numbers], dtype=pl.String)
+
+    texts = ids(held).unique(maintain_order=True)
+    found = verdicts._rows(ids(sought), texts)
+    listed = texts.to_list()
+    assert found.tolist() == [listed.index(text) if text in listed else -1 for text in ids(sought).to_list()]

@@ -77,8 +77,21 @@ def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
     return timeline << 2 * _BITS | predicted << _BITS | human
 
 
-def pa_credits(asked: Asked, verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int]) -> pl.DataFrame:
-    """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip).
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What judges said, by request.
+
+    ``requests``: the ids of the different ones, ``table``: float64 (requests and one more, seeds), NaN where there is
+    no verdict, as in the last row throughout.
+    """
+
+    requests: pl.Series
+    seeds: Sequence[int]
+    table: Floats
+
+
+def pa_answers(verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int]) -> Answers:
+    """Scores, 0-100; below zero (or -0.0) where the labels are not equivalent.
 
     ``verdicts``: request, judge_seed, score, equivalent, in any order; one with a null, or a score that is not 0 to
     100, is none. Raises :class:`UsageError` where a request has two of one seed.
@@ -86,31 +99,40 @@ def pa_credits(asked: Asked, verdicts: pl.DataFrame | pl.LazyFrame, seeds: Seque
     of_seeds, sound = pl.col("judge_seed").is_in(list(seeds)), pl.col("score").is_between(0, 100)
     known = verdicts.lazy().filter(of_seeds, sound, pl.col("equivalent").is_not_null())
     verdicts = known.select("request", "judge_seed", "score", "equivalent").collect()
-    score = verdicts["score"].to_numpy()
-    strict = score * verdicts["equivalent"].to_numpy()
-    tables = _of_pairs(asked, verdicts, seeds, score, strict)
-    complete = _sums(asked, np.isnan(tables[0])) == 0
-    used = complete.sum(axis=1)
-    columns = []
-    for name, values in zip(("credit", "strict_credit"), tables, strict=True):
-        values[~asked.counts] = 0.0
-        of_seed = np.where(complete, _sums(asked, values), 0.0) / 100.0
-        mean = np.divide(of_seed.sum(axis=1), used, out=np.full(len(used), np.nan), where=used > 0)
-        columns.append(pl.Series(name, mean, nan_to_null=True))
-    columns.append(_listed(complete, seeds).alias("judge_seeds"))
-    return asked.key.with_columns(columns)
+    score, equivalent = verdicts["score"].to_numpy(), verdicts["equivalent"].to_numpy()
+    return _by_request(verdicts, seeds, np.where(equivalent, score, -score))
 
 
-def joint_counts(asked: Asked, verdicts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """Per timeline: run, set, clip_id, j. ``verdicts``: request, accepted, in any order; one with a null is none.
+def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame) -> Answers:
+    """1 where the labels were accepted. ``verdicts``: request, accepted, in any order; one with a null is none.
 
     Raises :class:`UsageError` where a request has two.
     """
     known = verdicts.lazy().filter(pl.col("accepted").is_not_null())
     verdicts = known.select("request", "accepted", judge_seed=pl.lit(0, pl.Int64)).collect()
-    accepted = verdicts["accepted"].to_numpy().astype(np.float64)
-    counts = _sums(asked, *_of_pairs(asked, verdicts, [0], accepted))[:, 0]
-    return asked.key.with_columns(pl.Series("j", counts, nan_to_null=True).cast(pl.Int64))
+    return _by_request(verdicts, [0], verdicts["accepted"].to_numpy().astype(np.float64))
+
+
+def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
+    """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip)."""
+    of_pair = _rows(asked.requests, answers.requests)
+    complete = _all(asked, ~np.isnan(answers.table)[of_pair])
+    used = complete.sum(axis=1)
+    counted = np.flatnonzero(asked.counts)
+    earned = answers.table.take(of_pair[counted], axis=0)
+    columns = []
+    for name, values in (("credit", np.abs(earned)), ("strict_credit", np.where(earned > 0, earned, 0.0))):
+        of_seed = np.where(complete, _sums(asked, values, counted), 0.0) / 100.0
+        mean = np.divide(of_seed.sum(axis=1), used, out=np.full(len(used), np.nan), where=used > 0)
+        columns.append(pl.Series(name, mean, nan_to_null=True))
+    columns.append(_listed(complete, answers.seeds).alias("judge_seeds"))
+    return asked.key.with_columns(columns)
+
+
+def joint_counts(asked: Asked, answers: Answers) -> pl.DataFrame:
+    """Per timeline: run, set, clip_id, j."""
+    accepted = answers.table.take(_rows(asked.requests, answers.requests), axis=0)
+    return asked.key.with_columns(pl.Series("j", _sums(asked, accepted)[:, 0], nan_to_null=True).cast(pl.Int64))
 
 
 def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
@@ -122,49 +144,96 @@ def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
     return pl.Series([list(seeds), *lists], dtype=pl.List(pl.Int64)).gather(which)
 
 
-def _of_pairs(asked: Asked, verdicts: pl.DataFrame, seeds: Sequence[int], *values: Floats) -> list[Floats]:
-    """Values of ``verdicts`` as float64 (pairs, seeds); NaN where there is none."""
+def _by_request(verdicts: pl.DataFrame, seeds: Sequence[int], values: Floats) -> Answers:
     first = stretches(verdicts, ["request"])
-    distinct = verdicts["request"].gather(first)
+    requests = verdicts["request"].gather(first)
     number = np.arange(len(first))
-    if not distinct.is_sorted():  # as results hold them, it is: one look-up is enough
-        ids, distinct = distinct, asked.requests.unique()
-        number = _rows(ids, distinct)
-    question = np.repeat(number, np.diff(np.append(first, verdicts.height)))
+    if not requests.is_sorted():  # as results hold them, it is: then no look-up is needed
+        requests = requests.unique()
+        number = _rows(verdicts["request"].gather(first), requests)
+    cell = np.repeat(number * len(seeds), np.diff(np.append(first, verdicts.height)))
     given = verdicts["judge_seed"].to_numpy()
-    column = np.zeros(len(given), np.int64)
     for i, seed in enumerate(seeds):
-        column[given == seed] = i
-    cell = question * len(seeds) + column
-    of_pair = _rows(asked.requests, distinct)
-    found = []
-    for each in values:
-        table = np.full((len(distinct) + 1, len(seeds)), np.nan)
-        table.ravel()[cell] = each
-        table[-1] = np.nan  # where -1 points to: verdicts on what was not asked, requests without one
-        found.append(table)
-    if np.count_nonzero(~np.isnan(found[0])) < np.count_nonzero(question >= 0):
+        cell += (given == seed) * np.int16(i)
+    table = np.full((len(requests) + 1, len(seeds)), np.nan)
+    table.ravel()[cell] = values
+    if np.count_nonzero(~np.isnan(table)) < verdicts.height:
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
-    return [table.take(of_pair, axis=0) for table in found]
+    return Answers(requests, seeds, table)
 
 
 def _rows(ids: pl.Series, distinct: pl.Series) -> Integers:
-    """Where each of ``ids`` stands in ``distinct``; -1 where it does not."""
-    row = _joined(ids.hash(), distinct.hash())
-    if len(row) > len(ids) or not (distinct.gather(row) == ids).all():  # two ids share a hash
-        row = _joined(ids, distinct)
+    """Where each of ``ids`` stands in ``distinct``, which are different; -1 where it does not."""
+    sought, held = _words(ids), _words(distinct)
+    if sought is None or held is None or not len(held):
+        return _joined(ids, distinct)
+    row = np.full(len(ids), -1, np.int64)
+    seeking, left = np.arange(len(ids)), np.arange(len(distinct))
+    for factor in _FACTORS:  # a slot keeps one of those that fall into it; the others try again with another factor
+        bits = len(held).bit_length() + 1
+        slots = _slots(held, factor, bits)
+        table = np.full(1 << bits, -1, np.int32)
+        table[slots] = np.arange(len(held), dtype=np.int32)
+        candidate = table.take(_slots(sought, factor, bits))
+        found = (candidate >= 0) & _equal(held.take(candidate, axis=0), sought)
+        lost = np.flatnonzero(table.take(slots) != np.arange(len(held)))
+        missed = np.flatnonzero(~found)
+        row[seeking] = np.where(found, left.take(candidate), -1)
+        left, held = left[lost], held.take(lost, axis=0)
+        seeking, sought = seeking[missed], sought.take(missed, axis=0)
+        if not len(left) or not len(seeking):
+            return row
+    rest = _joined(ids.gather(seeking), distinct.gather(left))
+    row[seeking] = np.where(rest >= 0, left[rest], -1)
+    return row
+
+
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+"""Odd, with their bits well mixed: multiplied by one, words that differ spread over the slots."""
+
+_ID_BYTES = 32
+
+
+def _words(ids: pl.Series) -> npt.NDArray[np.uint64] | None:
+    """Ids of 32 bytes, as fingerprints are, as four whole numbers each; None where one is longer or shorter."""
+    if ids.dtype != pl.String or ids.null_count() or not (ids.str.len_bytes() == _ID_BYTES).all():
+        return None
+    return ids.cast(pl.Binary).bin.reinterpret(dtype=pl.Array(pl.UInt64, 4)).to_numpy()
+
+
+def _slots(words: npt.NDArray[np.uint64], factor: int, bits: int) -> npt.NDArray[np.int64]:
+    mixed = (words[:, 0] + words[:, 1] * np.uint64(factor >> 1 | 1)) * np.uint64(factor)
+    return (mixed >> np.uint64(64 - bits)).view(np.int64)
+
+
+def _equal(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> Booleans:
+    """Row by row: all four words."""
+    same: Booleans = (one == other).view(np.uint32).ravel() == 0x01010101
+    return same
+
+
+def _joined(ids: pl.Series, distinct: pl.Series) -> Integers:
+    if ids.is_empty() or distinct.is_empty():
+        return np.full(len(ids), -1, np.int64)
+    numbered = pl.DataFrame({"id": distinct}).with_row_index("row")
+    row = pl.DataFrame({"id": ids}).join(numbered, on="id", how="left", maintain_order="left")["row"]
     return row.cast(pl.Int64).fill_null(-1).to_numpy()
 
 
-def _joined(ids: pl.Series, distinct: pl.Series) -> pl.Series:
-    numbered = pl.DataFrame({"id": distinct}).with_row_index("row")
-    return pl.DataFrame({"id": ids}).join(numbered, on="id", how="left", maintain_order="left")["row"]
+def _all(asked: Asked, known: Booleans) -> Booleans:
+    """Whether all pairs of each timeline are: (pairs, seeds) to (timelines, seeds)."""
+    every = np.ones((asked.key.height, known.shape[1]), np.bool_)
+    if len(known):
+        first = np.flatnonzero(np.diff(asked.timeline, prepend=-1))
+        every[asked.timeline[first]] = np.logical_and.reduceat(known, first, axis=0)
+    return every
 
 
-def _sums(asked: Asked, values: npt.NDArray[np.generic]) -> Floats:
-    """Sums over the pairs of each timeline: (pairs, seeds) to (timelines, seeds)."""
+def _sums(asked: Asked, values: Floats, rows: Integers | None = None) -> Floats:
+    """Sums over the pairs of each timeline, or over those in ``rows``: (pairs, seeds) to (timelines, seeds)."""
+    timeline = asked.timeline if rows is None else asked.timeline[rows]
     totals = np.zeros((asked.key.height, values.shape[1]))
     if len(values):
-        first = np.flatnonzero(np.diff(asked.timeline, prepend=-1))
-        totals[asked.timeline[first]] = np.add.reduceat(values, first, axis=0, dtype=np.float64)
+        first = np.flatnonzero(np.diff(timeline, prepend=-1))
+        totals[timeline[first]] = np.add.reduceat(values, first, axis=0)
     return totals

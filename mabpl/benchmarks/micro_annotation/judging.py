@@ -152,7 +152,7 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
     key = clip_scores.select(TIMELINE_KEY)
     tables = dict(scores.tables)
     given = found.lazy().filter(status="ok")
-    with ThreadPoolExecutor(2) as pool:  # numpy and polars let go of the lock: the one kind is joined beside the other
+    with ThreadPoolExecutor(2) as pool:  # numpy and polars let go of the lock
         pa = pool.submit(_pa_credits, scores, planned, given, key, judging) if "pa" in planned.asked else None
         joint = pool.submit(_joint_counts, planned, given, key) if "joint" in planned.asked else None
     if pa is not None:
@@ -171,18 +171,20 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
 def _pa_credits(
     scores: Scores, planned: Plan, given: pl.LazyFrame, key: pl.DataFrame, judging: Mapping[str, Any]
 ) -> pl.DataFrame:
-    assigned = scores.matches.filter(metric="pa")
     seeds = judging["judges"]["pa"]["judge_seeds"]
     answers = given.filter(kind="pa")
-    asked = verdicts.index(planned.asked["pa"], key, assigned)
-    if seeds:
-        return verdicts.pa_credits(asked, answers, seeds)
-    earned = verdicts.pa_credits(asked, answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64)), [_NO_SEED])
-    return earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
+    if not seeds:
+        answers = answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64))
+    with ThreadPoolExecutor(1) as beside:
+        by_request = beside.submit(verdicts.pa_answers, answers, seeds or [_NO_SEED])
+        asked = verdicts.index(planned.asked["pa"], key, scores.matches.filter(metric="pa"))
+    earned = verdicts.pa_credits(asked, by_request.result())
+    return earned if seeds else earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
 
 
 def _joint_counts(planned: Plan, given: pl.LazyFrame, key: pl.DataFrame) -> pl.DataFrame:
-    return verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), given.filter(kind="joint"))
+    answers = verdicts.joint_answers(given.filter(kind="joint"))
+    return verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), answers)
 
 
 def rejoin(scores: Scores, result: Scores) -> Scores:
