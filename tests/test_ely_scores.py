@@ -180,7 +180,7 @@ def test_cross_holder_queries_possible_or_asked() -> None:
         query("qc", "c", gold=False, item="qa"),
         query("qd", "d", gold=False),
         query("qe", "a", gold=False, question="qa"),
-        query("qf", "b", gold=False, question="qa", modality="code"),
+        query("qf", "b", gold=False, question="qa", item="qa", modality="code"),
     ]
     case = Case(queries, [atom("g")], [overlap("qa", "g")], {("r", row["query_id"]): ["g"] for row in queries})
     rows = scored(case).filter(slice="all", metric="holder", denominator="applicable")
@@ -356,12 +356,16 @@ def test_rankings_are_those_of_an_ir_library(case: Case) -> None:
 
 
 def test_queries_that_share_a_source_or_an_item_are_drawn_together() -> None:
-    queries = [query(f"q{i}", gold=i < 4) for i in range(7)]
+    """q5 is from the item of q3; q6 asks what q2 alone answers, q8 what both q0 and q3 do."""
+    queries = [query(f"q{i}", gold=i < 4) for i in range(9)]
     queries[5]["item"] = "q3"
+    queries[6]["question"] = "q2"
+    for i in (0, 3, 8):
+        queries[i]["question"] = "who?"
     case = Case(queries, [], regions={"q0": ["d1"], "q1": ["d1", "d2"], "q2": ["d2"], "q3": ["d3"]})
     made = case.tables()
     clusters = described(made["queries"], made["gold"], made["sources"])
-    assert clusters["cluster"].to_list() == ["q0", "q0", "q0", "q3", "q4", "q3", "q6"]
+    assert clusters["cluster"].to_list() == ["q0", "q0", "q0", "q3", "q4", "q3", "q0", "q7", "q8"]
 
 
 @settings(max_examples=200, deadline=None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-ITEM = ["dataset", "revision", "item"]
+ITEM = ["modality", "dataset", "revision", "item"]
+QUESTION = ["modality", "question"]
 
 
 def described(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
@@ -20,11 +21,10 @@ def described(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame) 
 
 
 def _asked_elsewhere(queries: pl.DataFrame) -> pl.Series:
-    """Unanswerable queries of which another holder has an answerable twin: the same question of the same modality, or
-    the same item of the same data set."""
-    keys = (["modality", "question"], ITEM)
+    """Unanswerable queries of which another holder has an answerable twin: of the same modality, with the same question
+    or from the same item of the same data set."""
     found = []
-    for key in keys:
+    for key in (QUESTION, ITEM):
         answered = queries.filter(~pl.col("unanswerable")).select(*key, pl.col("holder").alias("other")).unique()
         twins = queries.filter("unanswerable").join(answered, on=key)
         found.append(twins.filter(pl.col("holder") != pl.col("other"))["query_id"])
@@ -34,8 +34,11 @@ def _asked_elsewhere(queries: pl.DataFrame) -> pl.Series:
 def _clusters(queries: pl.DataFrame, gold: pl.DataFrame) -> pl.Series:
     """The first query_id of those that share a gold source or an item, directly or through others.
 
-    An unanswerable query has no gold source: it goes with the queries of its item, else it stands alone.
+    An unanswerable query has no gold source: it goes with the queries of its item, and with the one that answers its
+    question, where just one does; else it stands alone.
     """
+    answered = queries.filter(~pl.col("unanswerable")).filter(pl.len().over(QUESTION) == 1)
+    twins = queries.filter("unanswerable").join(answered, on=QUESTION, suffix="_of_twin")
     ids = queries["query_id"].to_list()
     number = {query: i for i, query in enumerate(ids)}
     parent = list(range(len(ids)))
@@ -46,11 +49,16 @@ def _clusters(queries: pl.DataFrame, gold: pl.DataFrame) -> pl.Series:
             i = parent[i]
         return i
 
-    first: dict[object, int] = {}
-    ties = [*gold.select("query_id", "source_id").iter_rows()]
-    ties += [(query, tuple(item)) for query, *item in queries.select("query_id", *ITEM).iter_rows()]
-    for query, tie in ties:
+    def together(one: str, two: str) -> None:
+        least, other = sorted((root(number[one]), root(number[two])))
+        parent[other] = least
+
+    first: dict[object, str] = {}
+    shared = [*gold.select("query_id", "source_id").iter_rows()]
+    shared += [(query, tuple(item)) for query, *item in queries.select("query_id", *ITEM).iter_rows()]
+    for query, what in shared:
         if query in number:
-            one, two = sorted((root(number[query]), root(first.setdefault(tie, number[query]))))
-            parent[two] = one
+            together(query, first.setdefault(what, query))
+    for query, twin in twins.select("query_id", "query_id_of_twin").iter_rows():
+        together(query, twin)
     return pl.Series("cluster", [ids[root(i)] for i in range(len(ids))], dtype=pl.String)

@@ -34,7 +34,7 @@ def is_strong(place: Row, tau: float | None) -> bool:
 
 def is_asked_elsewhere(query: Row, queries: Iterable[Row]) -> bool:
     """Whether an unanswerable query has an answerable twin of another holder: same question, or same item."""
-    same = (("modality", "question"), ("dataset", "revision", "item"))
+    same = (("modality", "question"), ("modality", "dataset", "revision", "item"))
     return query["unanswerable"] and any(
         twin["holder"] != query["holder"]
         and not twin["unanswerable"]
