@@ -9,7 +9,10 @@ import click
 @click.command("demo")
 @click.argument("folder", type=click.Path(), default="mabpl-demo")
 def command(folder: str) -> None:
-    """Score the bundled sample benchmark: copies it to FOLDER (default mabpl-demo), validates and scores it."""
+    """Score the bundled sample benchmark: copies it to FOLDER (default mabpl-demo), validates and scores it.
+
+    It ends with a small tournament of three of its models.
+    """
     from mabpl.benchmarks.micro_annotation import dataset, inputs, judging, scoring
     from mabpl.data import sample_folder
     from mabpl.errors import unreadable
@@ -36,6 +39,7 @@ def command(folder: str) -> None:
     scores = scoring.score_files(gathered.labels, gathered.ready(Settings()), settings=Settings())
     scores = judging.judge_scores(scores, judging.Judging("embedded", root=folder)).scores
     click.echo(leaderboard_text(scores), nl=False)
+    arms = _tournament(folder, sample.sets[0])
     clip = gathered.labels.clips["clip_id"][0]
     run = f"{folder}/predictions/{gathered.labels.clips['set'][0]}/small-coarse_seed1.jsonl"
     click.echo("\nWhat to try next:")
@@ -43,6 +47,25 @@ def command(folder: str) -> None:
         (f"mabpl show {clip} --root {folder} -p {run}", "see where a timeline goes wrong"),
         (f"mabpl score --root {folder} --judge embedded --by operator", "the same, by operator"),
         (f"mabpl score --root {folder} --judge embedded --tables results", "keep every table as parquet"),
+        (
+            f"mabpl tournament --root {folder} --judge embedded --arms {' '.join(arms)}",
+            "the tournament, kept as parquet",
+        ),
         ("mabpl explain boundary_f1", "what the numbers mean"),
     ):
         click.echo(f"  {text}\n      {what}")
+
+
+def _tournament(folder: str, set_name: str) -> list[str]:
+    """Shows a tournament of three models; returns its arms as the command takes them."""
+    from mabpl.report.tournament import standings_text
+    from mabpl.tournament.running import run_tournament
+
+    files = {name: f"{folder}/predictions/{set_name}/{name}_seed1.jsonl" for name in _ARMS}
+    tournament = run_tournament(folder, files, set_name=set_name)
+    click.echo()
+    click.echo(standings_text(tournament.result, notes=tournament.remarks, matrix=False), nl=False)
+    return [f"{name}={file}" for name, file in files.items()]
+
+
+_ARMS = ("careful-large", "quick-large", "small-fine")
