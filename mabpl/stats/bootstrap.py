@@ -69,9 +69,19 @@ def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[Floats
     if not np.isnan(replicates).any():
         lower, upper = np.quantile(replicates, quantiles, axis=0)
         return lower, upper
-    bounds = np.full((2, replicates.shape[1]), np.nan)
-    for column in range(replicates.shape[1]):
-        kept = replicates[:, column][~np.isnan(replicates[:, column])]
-        if len(kept):
-            bounds[:, column] = np.quantile(kept, quantiles)
-    return bounds[0], bounds[1]
+    ordered = np.sort(replicates.T, axis=1)  # NaN last
+    kept = (~np.isnan(ordered)).sum(axis=1)
+    lower, upper = (_at(ordered, kept, quantile) for quantile in quantiles)
+    return lower, upper
+
+
+def _at(ordered: Floats, kept: npt.NDArray[np.int64], quantile: float) -> Floats:
+    """The quantile of the first ``kept`` values of each row, as numpy interpolates it."""
+    place = quantile * (kept - 1).clip(min=0)
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, (kept - 1).clip(min=0))
+    row, share = np.arange(len(ordered)), place - below
+    low, high = ordered[row, below], ordered[row, above]
+    step = high - low
+    value: Floats = np.where(share < 0.5, low + step * share, high - step * (1 - share))
+    return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from mabpl.errors import UsageError, unreadable
 from mabpl.settings import Settings
 from mabpl.tables import folder as folders
 from mabpl.tables import schemas
+from mabpl.tables.folder import digest as digest
 
 Document = dict[str, Any]
 
@@ -53,17 +53,6 @@ def joint_document(scores: Scores, run: str, set_name: str) -> Document:
     }
     document["provenance"]["digest"] = digest(document)
     return document
-
-
-def digest(document: Document) -> str:
-    """SHA-256 (hex) of a result JSON or a folder's manifest, the digest itself aside: any edited value changes it.
-
-    A manifest's schema version and list of tables are aside too: they say what the folder is.
-    """
-    bare = {name: value for name, value in document.items() if name not in ("digest", "schema_version", "tables")}
-    if isinstance(bare.get("provenance"), dict):
-        bare["provenance"] = {name: value for name, value in bare["provenance"].items() if name != "digest"}
-    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
 
 
 def _summary(scores: Scores, run: str, set_name: str) -> dict[str, Any]:

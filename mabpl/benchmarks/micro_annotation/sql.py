@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import duckdb
+    import polars as pl
 
     from mabpl.benchmarks.micro_annotation.scores import Scores
 
@@ -13,7 +14,13 @@ VIEWS = ("clips", "runs", "segments", "pairs", "matches", "requests", "verdicts"
 _WHERE_THERE = ("pairs", "requests", "verdicts")
 
 
-def connect(result: Scores, *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
+class Viewed(Protocol):
+    """A result of another benchmark, which names its tables itself."""
+
+    def views(self) -> dict[str, pl.DataFrame]: ...
+
+
+def connect(result: Scores | Viewed, *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in memory with the result's tables as views (see data_schema/).
 
     ``clip_scores`` carries the clips' own columns too, as ``result.clips`` does. ``pairs=False`` leaves that table out
@@ -21,7 +28,13 @@ def connect(result: Scores, *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
     """
     import duckdb
 
+    from mabpl.benchmarks.micro_annotation.scores import Scores
+
     connection = duckdb.connect()
+    if not isinstance(result, Scores):
+        for name, frame in result.views().items():
+            connection.register(name, frame.to_arrow())
+        return connection
     for name in VIEWS:
         if name in _WHERE_THERE and (name not in result.tables or (name == "pairs" and not pairs)):
             continue

@@ -89,8 +89,7 @@ def prepare(
         timelines = named.sort().to_frame().join(clips.select(CLIP), how="cross", maintain_order="left_right")
     timelines = in_order(timelines.select(TIMELINE), TIMELINE)
     clip = _found(timelines, indexed, "clip", "a run has a clip that is not among those to score")
-    mentions, of_mention = _placed(mentions, timelines)
-    time = _micros(mentions["time_s"])
+    mentions, time, of_mention = _placed(mentions, timelines)
     first_segment = _offsets(kept["clip"].to_numpy().astype(np.int64), clips.height)
     counts = np.diff(first_segment)[clip]
     segment = ranges(first_segment[clip], counts)
@@ -109,23 +108,21 @@ def prepare(
     )  # fmt: skip
 
 
-def _placed(mentions: pl.DataFrame, timelines: pl.DataFrame) -> tuple[pl.DataFrame, Integers]:
-    """``mentions`` in the order of timeline, time and position, and the timeline of each."""
+def _placed(mentions: pl.DataFrame, timelines: pl.DataFrame) -> tuple[pl.DataFrame, Integers, Integers]:
+    """``mentions`` in the order of timeline, time and position; the time and the timeline of each."""
     first = stretches(mentions, TIMELINE)
     indexed = timelines.with_row_index("timeline")
     of_stretch = _found(
         mentions.select(TIMELINE)[first], indexed, "timeline", "there are mentions of a clip that is not to be scored"
     )
     timeline = np.repeat(of_stretch, np.diff(np.append(first, mentions.height)))
-    time, position = mentions["time_s"].to_numpy(), mentions["mention"].to_numpy()
-    sorted_ = (timeline[1:] > timeline[:-1]) | (
-        (timeline[1:] == timeline[:-1])
-        & ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (position[1:] > position[:-1])))
-    )
-    if not sorted_.all():
-        order = np.lexsort((position, time, timeline))
-        mentions, timeline = mentions[order], timeline[order]
-    return mentions, timeline
+    time, position = _micros(mentions["time_s"]), mentions["mention"].to_numpy()
+    keys = timeline << _TIME_BITS | time
+    if not (keys[1:] > keys[:-1]).all():
+        in_turn = ((timeline[1:] != timeline[:-1]) | (position[1:] > position[:-1])).all()
+        order = np.argsort(keys, kind="stable") if in_turn else np.lexsort((position, keys))
+        mentions, time, timeline = mentions[order], time[order], timeline[order]
+    return mentions, time, timeline
 
 
 def _found(frame: pl.DataFrame, indexed: pl.DataFrame, index: str, wrong: str) -> Integers:

@@ -7,6 +7,7 @@ a bootstrap over clips, the cells drawn independently.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -161,18 +162,21 @@ def add_up(
     )
     counts = ("unscored_clips", "negatives", "silent_negatives", "minutes", *COUNTS)
     wanted = ratios(options)
+    live = [ratio for ratio in wanted if clips.select(ratio.above.is_not_null().any()).item()]
     cells = pooled(counted, ["run", *CELL], ["clip_uid"], counts, wanted).with_columns(cells=pl.lit(1, pl.Int64))
-    drawn = {} if ci is None else _drawn(clips, wanted, replicates)
+    drawn = {} if ci is None else _drawn(clips, live, replicates)
+    names = [ratio.name for ratio in live]
     runs = cells["run"].unique(maintain_order=True).to_list()
-    parts = [_with_bounds(cells, drawn, ci, runs)]
+    bounds = Bounds(ci, drawn, runs, names)
+    parts = [bounds.of_cells(cells)]
     every = sorted(drawn) or sorted(cells.select(CELL).unique().iter_rows())
     tracks = sorted({track for track, _ in every})
     for track in tracks if len(tracks) > 1 else []:
         own = [cell for cell in every if cell[0] == track]
         if len(own) > 1:
-            parts.append(_macro(cells.filter(track=track), ["run", "track"], own, counts, drawn, ci, runs))
+            parts.append(_macro(cells.filter(track=track), ["run", "track"], own, counts, bounds))
     if len(every) > 1:
-        parts.append(_macro(cells, ["run"], every, counts, drawn, ci, runs))
+        parts.append(_macro(cells, ["run"], every, counts, bounds))
     return pl.concat([EVENT_SCORES.conform(part) for part in parts]).sort(EVENT_SCORES.key, nulls_last=True)
 
 
@@ -194,36 +198,51 @@ def _drawn(clips: pl.DataFrame, wanted: Sequence[Ratio], replicates: int) -> Dra
     return found
 
 
-def _with_bounds(cells: pl.DataFrame, drawn: Drawn, ci: float | None, runs: list[str]) -> pl.DataFrame:
-    """``cells`` with the interval of each value."""
-    parts = []
-    for cell, rows in cells.group_by(CELL, maintain_order=True):
-        parts.append(_bounded(rows, drawn[cell], ci, runs) if ci is not None else rows)
-    return pl.concat(parts)
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The intervals of ``metrics``, from what was ``drawn`` in each cell for ``runs``."""
 
+    level: float | None
+    drawn: Drawn
+    runs: list[str]
+    metrics: list[str]
 
-def _bounded(rows: pl.DataFrame, values: npt.NDArray[np.float64], ci: float, runs: list[str]) -> pl.DataFrame:
-    """Rows of one cell, or macro rows, with `<metric>_low` and `<metric>_high`; null where one clip alone is drawn."""
-    low, high = bootstrap.percentile_interval(values.reshape(len(values), -1), ci)
-    place = [runs.index(run) for run in rows["run"]]
-    columns = []
-    alone = (rows["clips"] < 2).to_numpy()
-    for end, bound in (("low", low), ("high", high)):
-        of_runs = bound.reshape(values.shape[1:])[place]
-        for j, name in enumerate(EVENT_METRICS):
-            known = rows[name].is_not_null().to_numpy() & ~alone
-            columns.append(pl.Series(f"{name}_{end}", np.where(known, of_runs[:, j], np.nan), nan_to_null=True))
-    return rows.hstack(columns)
+    def of_cells(self, cells: pl.DataFrame) -> pl.DataFrame:
+        """``cells`` with the interval of each value."""
+        if self.level is None:
+            return cells
+        groups = cells.group_by(CELL, maintain_order=True)
+        return pl.concat([self._bounded(rows, self.drawn[cell]) for cell, rows in groups])
+
+    def of_means(self, rows: pl.DataFrame, members: Sequence[tuple[str, str]]) -> pl.DataFrame:
+        """``rows``, the means over ``members``, with the intervals."""
+        if self.level is None or rows.is_empty():
+            return rows
+        total = np.zeros(self.drawn[members[0]].shape)
+        known = np.zeros(total.shape)
+        for cell in members:
+            there = ~np.isnan(self.drawn[cell])
+            np.add(total, self.drawn[cell], out=total, where=there)
+            known += there
+        return self._bounded(rows, bootstrap.divided(total, known))
+
+    def _bounded(self, rows: pl.DataFrame, values: bootstrap.Floats) -> pl.DataFrame:
+        """`<metric>_low` and `<metric>_high`; null where the value is, or one clip alone could be drawn."""
+        assert self.level is not None
+        bounds = bootstrap.percentile_interval(values.reshape(len(values), -1), self.level)
+        place = [self.runs.index(run) for run in rows["run"]]
+        several = (rows["clips"] > 1).to_numpy()
+        columns = []
+        for end, bound in zip(("low", "high"), bounds, strict=True):
+            of_runs = bound.reshape(values.shape[1:])[place]
+            for j, name in enumerate(self.metrics):
+                known = rows[name].is_not_null().to_numpy() & several
+                columns.append(pl.Series(f"{name}_{end}", np.where(known, of_runs[:, j], np.nan), nan_to_null=True))
+        return rows.hstack(columns)
 
 
 def _macro(
-    cells: pl.DataFrame,
-    key: list[str],
-    members: list[tuple[str, str]],
-    counts: Sequence[str],
-    drawn: Drawn,
-    ci: float | None,
-    runs: list[str],
+    cells: pl.DataFrame, key: list[str], members: list[tuple[str, str]], counts: Sequence[str], bounds: Bounds
 ) -> pl.DataFrame:
     """The mean of the values of ``members`` for runs that have them all; an undefined value has no part in it."""
     rows = (
@@ -237,9 +256,4 @@ def _macro(
         .filter(pl.col("cells") == len(members))
     )
     rows = rows.with_columns(pl.lit(None, pl.String).alias(name) for name in CELL if name not in key)
-    if ci is None or rows.is_empty():
-        return rows
-    stacked = np.stack([drawn[cell] for cell in members])
-    known = ~np.isnan(stacked)
-    means = bootstrap.divided(np.where(known, stacked, 0.0).sum(axis=0), known.sum(axis=0).astype(np.float64))
-    return _bounded(rows, means, ci, runs)
+    return bounds.of_means(rows, members)
