@@ -286,6 +286,8 @@ def _values(frame: pl.DataFrame, file: str) -> list[pl.DataFrame]:
 
 
 def _rows(faulty: pl.DataFrame, file: str, rule: str, field: str, message: pl.Expr) -> pl.DataFrame:
+    if faulty.is_empty():
+        return PROBLEMS.empty()
     return faulty.select(
         severity=pl.lit(RULES[rule].severity),
         rule=pl.lit(rule),

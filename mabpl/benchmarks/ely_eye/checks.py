@@ -13,12 +13,11 @@ LEAST_UNANSWERABLE = 15
 
 
 def check(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """The table `problems` of `ely_queries`, `ely_gold` (with ``file`` and ``at``, the line) and `ely_sources`."""
+    """The table `problems` of `ely_queries`, `ely_gold` and `ely_sources`.
+
+    ``gold`` has the ``holder``, ``as_of`` and ``file`` of its query too, and ``at``, its line.
+    """
     placed = gold.join(
-        queries.unique("query_id", keep="first", maintain_order=True).select("query_id", "holder", "as_of"),
-        on="query_id",
-        how="left",
-    ).join(
         sources.unique("source_id", keep="first", maintain_order=True).drop("file", "line"),
         on="source_id",
         how="left",
@@ -145,6 +144,8 @@ def _rows(
     faulty: pl.DataFrame, rule: str, field: pl.Expr, message: pl.Expr, *, of: str, line: str = "line"
 ) -> pl.DataFrame:
     """A problem for each row of ``faulty``."""
+    if faulty.is_empty():
+        return PROBLEMS.empty()
     return faulty.select(
         severity=pl.lit(RULES[rule].severity),
         rule=pl.lit(rule),

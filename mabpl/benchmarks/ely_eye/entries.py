@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import inspect
 
 from mabpl.benchmarks.ely_eye.rows import MODALITIES, AtomRow, ManifestRow, QueryRow, RunRow, SourceRow
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
@@ -55,16 +55,21 @@ Further = Callable[[Any], list[Fault]]
 """What a row's type does not tell: the faults of its JSON value."""
 
 
+@functools.cache
+def _reader(kind: type[R]) -> Reader[R]:
+    return Reader(kind)
+
+
 def read_queries(path: Path, file: str) -> Entries[QueryRow]:
-    return _read(path, file, Reader(QueryRow), "query_id", _query_faults)
+    return _read(path, file, _reader(QueryRow), "query_id", _query_faults)
 
 
 def read_manifest(path: Path, file: str) -> Entries[ManifestRow]:
-    return _read(path, file, Reader(ManifestRow), "url", lambda value: [])
+    return _read(path, file, _reader(ManifestRow), "url", lambda value: [])
 
 
 def read_atoms(path: Path, file: str) -> Entries[AtomRow]:
-    return _read(path, file, Reader(AtomRow), "atom_id", _atom_faults)
+    return _read(path, file, _reader(AtomRow), "atom_id", _atom_faults)
 
 
 def read_run(path: Path, file: str) -> Entries[RunRow]:
@@ -72,7 +77,7 @@ def read_run(path: Path, file: str) -> Entries[RunRow]:
 
 
 def read_sources(path: Path, file: str) -> Entries[SourceRow]:
-    return _read(path, file, _SourceReader(SourceRow), "source_id", _source_faults)
+    return _read(path, file, _source_reader(), "source_id", _source_faults)
 
 
 class _SourceReader(Reader[SourceRow]):
@@ -84,13 +89,18 @@ class _SourceReader(Reader[SourceRow]):
             return read
         raw = _renamed(read.raw)
         faults: list[Fault] = []
-        check(raw, inspect.type_info(SourceRow), "", faults)
+        check(raw, self._type, "", faults)
         found = ", ".join(sorted(map(encodable, read.raw))) or "none"
         faults = [
             fault._replace(message=f"is missing; the keys are {found}") if fault.rule == "missing-field" else fault
             for fault in faults
         ]
         return Read(None if faults else msgspec.convert(raw, SourceRow, strict=False), raw, faults)
+
+
+@functools.cache
+def _source_reader() -> _SourceReader:
+    return _SourceReader(SourceRow)
 
 
 def _renamed(raw: Object) -> Object:

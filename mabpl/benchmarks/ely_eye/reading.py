@@ -1,8 +1,8 @@
 """ely-eye's benchmark set as tables, and every fault that was met on the way as a table too.
 
 A benchmark's folder holds ``sets/`` and ``corpus/`` (or these lie in its ``bench``). The first row of a JSON-lines file
-there tells what it is: one with a ``query_id`` a set, one with a ``source_id`` a corpus index, whatever the file is
-called. Only the sets and ``corpus/manifest.jsonl`` are described by the source; the index is read as rows of
+there tells what it is: one with a ``query_id`` (or question, or gold) a set, one with a ``source_id`` a corpus index,
+whatever the file is called. Only the sets and ``corpus/manifest.jsonl`` are described by the source; the index is read as rows of
 ``source_id``, ``holder``, ``modality`` (else the file's name tells), ``observed_at`` and, where they are told, the
 extents of the source: pages, width and height, duration_s, lines, turns, and the lines of symbols.
 """
@@ -162,6 +162,9 @@ def _candidates(folder: Path) -> list[str]:
     return [name for name in names if name not in (*freezing.SETS_MANIFESTS, freezing.CORPUS_MANIFEST)]
 
 
+_OF_A_QUERY = {"query_id", "question", "gold"}
+
+
 def _kind(path: Path) -> str:
     """``set``, ``index``, or the keys that the first row has; a file without a row that can be read is a set."""
     lines = iter(Lines(path))
@@ -169,7 +172,7 @@ def _kind(path: Path) -> str:
         value, fault = loads(line.data.removeprefix(BYTE_ORDER_MARK))
         if fault is not None or not isinstance(value, dict):
             continue
-        if "query_id" in value:
+        if _OF_A_QUERY & value.keys():
             return "set"
         if any(name in value for name in ("source_id", *ALIASES["source_id"])):
             return "index"
@@ -224,7 +227,7 @@ def _queries_frame(sets: Iterable[Entries[QueryRow]], manifest: Entries[Manifest
             "holder": row.scope.holder,
             "session": row.scope.session,
             "scenario": row.scope.scenario,
-            "as_of": _instant(given(row.as_of) or given(row.scope.as_of)),
+            "as_of": _as_of(row),
             "unanswerable": row.unanswerable,
             "dataset": row.origin.dataset,
             "revision": row.origin.revision,
@@ -241,13 +244,17 @@ def _queries_frame(sets: Iterable[Entries[QueryRow]], manifest: Entries[Manifest
     return pl.DataFrame(rows, schema=QUERIES.schema)
 
 
+def _as_of(row: QueryRow) -> datetime | None:
+    return _instant(given(row.as_of) or given(row.scope.as_of))
+
+
 def _instant(text: str | None) -> datetime | None:
     time = parse_time(text) if text is not None else None
     return time if isinstance(time, datetime) else None
 
 
 def _gold_frame(sets: Iterable[Entries[QueryRow]]) -> pl.DataFrame:
-    """With file and line, and regions of sound entries alone."""
+    """With holder, as_of, file and line of the query; regions of sound entries alone."""
     rows = [
         {
             "query_id": row.query_id,
@@ -255,6 +262,8 @@ def _gold_frame(sets: Iterable[Entries[QueryRow]]) -> pl.DataFrame:
             "source_id": entry.source_id,
             "modality": row.modality,
             **(_region(row.modality, entry) if sound else {}),
+            "holder": row.scope.holder,
+            "as_of": _as_of(row),
             "file": entries.file,
             "at": line,
         }
@@ -262,7 +271,8 @@ def _gold_frame(sets: Iterable[Entries[QueryRow]]) -> pl.DataFrame:
         for line, row, sound in entries.rows
         for index, entry in enumerate(row.gold)
     ]
-    return pl.DataFrame(rows, schema={**GOLD.schema, "file": pl.String(), "at": pl.Int64()})
+    of_query = {name: QUERIES.schema[name] for name in ("holder", "as_of", "file")}
+    return pl.DataFrame(rows, schema={**GOLD.schema, **of_query, "at": pl.Int64()})
 
 
 def _region(modality: str, entry: GoldEntry) -> dict[str, Any]:
