@@ -27,7 +27,7 @@ COMMANDS = {
     "verdicts": "what judges answered: list, verify, export, import, and why a verdict is not there",
     "judge": "is a judge fit for the job, and how far do judges and people agree?",
     "submission": "what goes with a reported result: make the folder, or check it",
-    "ely": "ely-eye's benchmark set: validate it, and resolve its gold regions to a system's atoms",
+    "ely": "ely-eye's benchmark set: validate it, resolve gold regions to atoms, score and compare systems",
     "manifest": "do the videos fit the manifest and the labels? or write a manifest of them",
     "proact": "ProactEgoMem: check releases and submissions, score the memory probe, list clips and questions",
     "prompts": "what a judge is sent for a pair of labels",
