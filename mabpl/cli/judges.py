@@ -80,6 +80,14 @@ def one_judge_options(function: common.Command) -> common.Command:
     return _with_options(function, (who, _URL, _MODEL, _ROUTE, _BODY, seeds, *_BOUNDS))
 
 
+def object_judge_options(function: common.Command) -> common.Command:
+    """As :func:`judge_options`, for the judge of objects, who is asked once and may be left out."""
+    who = _option(
+        "--judge", "how", type=click.Choice(["api", "embedded", "stored", "none"]), help="Who judges objects."
+    )
+    return _with_options(function, (who, _URL, _MODEL, _ROUTE, _BODY, *_BOUNDS))
+
+
 def _with_options(function: common.Command, options: Sequence[Option]) -> common.Command:
     @functools.wraps(function)
     def wrapped(*args: Any, **given: Any) -> Any:
@@ -157,7 +165,7 @@ def _judge(kind: Kind, judge: dict[str, Any], how: str) -> tuple[Judge, Endpoint
         model=judge[f"{prefix}_model"],
         route=judge[f"{prefix}_route"],
         extra_body=judge[f"{prefix}_extra_body"],
-        seeds=None if kind == "joint" or judge["judge_seeds"] is None else _seeds(judge["judge_seeds"]),
+        seeds=None if kind == "joint" or judge.get("judge_seeds") is None else _seeds(judge["judge_seeds"]),
         environ=os.environ if asked else {n: v for n, v in os.environ.items() if not n.endswith("_API_KEY")},
     )
     if not asked:

@@ -6,6 +6,7 @@ from mabpl.cli.lazy import LazyGroup
 
 COMMANDS = {
     "validate": "check released files, a whole release, and submissions",
+    "score": "what was said when: F1, silence, false alarms and lateness of submissions",
     "qa": "accuracy of submissions on the multiple-choice questions",
     "qa-prompts": "every question with its choices in the released order, as JSON lines",
     "cuts": "the clips as windows of their source videos; cuts the videos that are at hand",

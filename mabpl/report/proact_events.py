@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from mabpl.benchmarks.proact_ego_mem.event_options import NOT_THE_AUTHORS
 from mabpl.benchmarks.proact_ego_mem.events import EventScores
 from mabpl.benchmarks.proact_ego_mem.tasks import short_task
-from mabpl.report.results import judge_notes
+from mabpl.report.results import JUDGED_MARK, judge_notes
 from mabpl.report.tables import Format, Show, render
 
 _VALUES = (
     Show("f1", "F1", "interval", best="high"),
     Show("precision", "Precision", "percent", "P", best="high"),
     Show("recall", "Recall", "percent", "R", best="high"),
-    Show("lenient_f1", "F1, duplicates aside", "percent", "Lenient", best="high"),
     Show("timing_f1", "Timing-only F1", "interval", "Timing", best="high"),
     Show("silence_rate", "Silence rate", "percent", "Silence", best="high"),
     Show("false_alarms_per_minute", "False alarms / min", "percent", "Alarms/min", best="low", digits=2),
     Show("mean_lateness_s", "Lateness (s)", "percent", "Late (s)", digits=2),
 )
 _COUNTS = (
-    Show("mentions", "Mentions", "count"),
-    Show("segments", "Segments", "count"),
+    Show("mentions", "Mentions", "count", "Said"),
+    Show("segments", "Segments", "count", "Segm."),
     Show("hits", "Hits", "count"),
     Show("on_negatives", "On negatives", "count", "Negative"),
-    Show("duplicates", "Duplicates", "count", "Duplicate"),
-    Show("wrong_objects", "Wrong object", "count"),
-    Show("out_of_time", "Out of time", "count"),
+    Show("duplicates", "Duplicates", "count", "Double"),
+    Show("wrong_objects", "Wrong object", "count", "Object"),
+    Show("out_of_time", "Out of time", "count", "Time"),
     Show("misses", "Missed", "count"),
+    Show("lenient_f1", "F1, duplicates aside", "percent", "Lenient F1"),
 )
+_UNJUDGED = ("timing_f1", "silence_rate", "mentions", "segments")
 
 
 def events_text(scores: EventScores, format: Format = "terminal") -> str:  # noqa: A002
@@ -39,12 +42,22 @@ def events_text(scores: EventScores, format: Format = "terminal") -> str:  # noq
         return render(rows, format=format, columns=[Show(name) for name in rows.columns])
     shown = _named(rows)
     lead = [Show("run", "Submission"), Show("where", "Track, task")]
-    values = [show for show in _VALUES if shown[show.name].null_count() < shown.height]
-    counts = [show for show in _COUNTS if shown[show.name].null_count() < shown.height]
+    judged = scores.judgement is not None
+    values, counts = (
+        [_shown(show, judged, format) for show in shows if judged or show.name in _UNJUDGED]
+        for shows in (_VALUES, _COUNTS)
+    )
     pooled = shown.filter(pl.col("cells") == 1)
     first = render(shown, format=format, columns=[*lead, *values], title=_title(scores))
     second = render(pooled, format=format, columns=[*lead, *counts], title="What was said", notes=_notes(scores))
     return f"{first}\n{second}"
+
+
+def _shown(show: Show, judged: bool, format: Format) -> Show:  # noqa: A002
+    """``show``, marked where a judge has a part in it; a terminal has room for one interval."""
+    if show.name in _UNJUDGED:
+        return replace(show, kind="percent") if show.kind == "interval" and judged and format == "terminal" else show
+    return replace(show, title=show.title + JUDGED_MARK, short=show.short and show.short + JUDGED_MARK)
 
 
 def _named(rows: pl.DataFrame) -> pl.DataFrame:
@@ -77,13 +90,12 @@ def _notes(scores: EventScores) -> list[str]:
         "optimal": "matched one to one: most pairs, then least lateness, then earliest",
         "in_order": "matched one to one, in order of the mentions",
     }[options.matching]
-    notes = [
-        f"A mention may come up to {options.early_s:g} s before its segment starts and {options.late_s:g} s after it ends; "
-        f"{rule}."
-    ]
+    window = f"up to {options.early_s:g} s before its segment starts and {options.late_s:g} s after it ends"
+    notes = [f"A mention may come {window}; {rule}."]
     if options.duplicates == "ignored":
         notes.append("Duplicates do not count as false positives.")
-    notes.append("Counts are pooled over clips; macro is the mean of the cells. [ , ]: 95% interval, clips redrawn.")
+    interval = "" if scores.level is None else f" [ , ]: {scores.level:.0%} interval, clips redrawn."
+    notes.append(f"Counts are pooled over clips; macro is the mean of the cells.{interval}")
     notes.append(_configuration(scores))
     if scores.judgement is None:
         notes.append("No judge was asked: only what does not hang on objects is told.")

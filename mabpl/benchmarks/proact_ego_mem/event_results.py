@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-import mabpl
 from mabpl.benchmarks.proact_ego_mem.event_options import NOT_THE_AUTHORS
 from mabpl.benchmarks.proact_ego_mem.events import EventScores
 from mabpl.tables import folder as folders
@@ -17,7 +15,7 @@ Document = dict[str, Any]
 def event_document(scores: EventScores) -> Document:
     """What `mabpl proact score` writes as JSON: the rows of `event_scores`, and how they came about."""
     document = {
-        "scores": scores.scores.to_dicts(),
+        "event_scores": scores.scores.to_dicts(),
         "unscored_clips": scores.unscored.to_dicts(),
         **_how(scores),
     }
@@ -32,22 +30,16 @@ def write_result_folder(scores: EventScores, folder: Path) -> None:
 
 def _how(scores: EventScores) -> Document:
     """No clock, no absolute path: the same inputs give the same bytes."""
-    judging = scores.judgement and scores.judgement.profile
     config = scores.config and scores.config.provenance(scores.options)
-    runs = [
-        {"run": run, "file": os.path.basename(file), "sha256": sha256}  # noqa: PTH119
-        for run, file, sha256 in scores.runs.select("run", "file", "sha256").iter_rows()
-    ]
+    judging = {"judge": None, "prompts": {}} if scores.judgement is None else scores.judgement.profile
     return {
-        "benchmark": "ProactEgoMem",
-        "task": "event scoring",
-        "mabpl": mabpl.__version__,
         "partial": scores.unscored.height > 0,
         "configuration": config["configuration"] if config else NOT_THE_AUTHORS,
         "eval_config": config,
-        "settings": {**scores.options.as_dict(), "clamp": "end to the clip's duration, empty segments dropped"},
-        "level": scores.level,
-        "judging": dict(judging) if judging else None,
-        "released": list(scores.sources),
-        "submissions": runs,
+        "settings": {
+            **scores.options.as_dict(),
+            "clamp": "ends to the clip's duration; what is empty then is dropped",
+            "interval_level": scores.level,
+        },
+        "provenance": {**scores.provenance, **judging},
     }

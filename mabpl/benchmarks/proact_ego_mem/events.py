@@ -22,6 +22,7 @@ from mabpl.benchmarks.proact_ego_mem import event_scores
 from mabpl.benchmarks.proact_ego_mem.event_matching import Booleans, Events, Ranks, match, prepare
 from mabpl.benchmarks.proact_ego_mem.event_options import EvalConfig, EventOptions
 from mabpl.benchmarks.proact_ego_mem.release import Release
+from mabpl.benchmarks.proact_ego_mem.results import provenance
 from mabpl.benchmarks.proact_ego_mem.submissions import Submissions
 from mabpl.errors import UsageError, unknown_name
 from mabpl.judges import asking
@@ -58,14 +59,14 @@ class EventScores:
     """Scored events; each table is made when it is first asked for.
 
     ``timing``: the row of ``events`` that each mention matches if objects do not count, or -1. ``runs``: run, file,
-    sha256. ``sources``: what identifies the released files.
+    sha256. ``provenance``: what identifies the inputs.
     """
 
     events: Events = field(repr=False)
     options: EventOptions
     timing: Ranks = field(repr=False)
     runs: pl.DataFrame
-    sources: tuple[dict[str, Any], ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
     config: EvalConfig | None = None
     judgement: Judgement | None = field(default=None, repr=False)
     level: float | None = LEVEL
@@ -165,14 +166,14 @@ def score_events(
     if present.is_empty():
         raise UsageError("no submission says anything of the selected clips", "give lines of clip_uid and mentions")
     splits = present["split"].unique().sort().to_list()
-    release.require_released(splits, "event scoring")
+    release.require_released(splits, "events")
     options = options or (EventOptions() if config is None else config.options)
     clips, segments = (frame.filter(pl.col("split").is_in(splits)) for frame in (release.clips, release.segments))
     events = prepare(clips, segments, submissions.mentions, options, timelines=present)
     runs = submissions.runs.join(present, on="run", how="semi").sort("run")
-    scores = EventScores(
-        events, options, match(events, None, options, threads), runs, tuple(release.provenance()), config, level=level
-    )
+    timing = match(events, None, options, threads)
+    inputs = provenance(release, replace(submissions, runs=runs))
+    scores = EventScores(events, options, timing, runs, inputs, config, level=level)
     return scores if judge is None else _judged_by(scores, judge)
 
 
