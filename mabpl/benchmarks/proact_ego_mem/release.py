@@ -202,6 +202,7 @@ def _across(read: list[tuple[ReleasedFile, Released]]) -> list[Problem]:
             if other is not file:
                 message = f"is in {other.file} too ({other.track}, {other.task}, {other.split})"
                 found.append(_twice("clip-in-two-files", file.file, clip_uid, at_key("clips", clip_uid), message))
+                continue
             for qa_id in clip.qa_items:
                 where = questions.setdefault(qa_id, (file.file, clip_uid))
                 if where != (file.file, clip_uid):
