@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 import polars as pl
 
+from mabpl.benchmarks.ely_eye import rows as ely_rows
 from mabpl.benchmarks.micro_annotation import results, verdict_lists
 from mabpl.benchmarks.micro_annotation.reading import Source
 from mabpl.benchmarks.micro_annotation.rows import INPUT_ROWS
@@ -62,10 +63,16 @@ _INPUTS = {
         "Beyond the schema: UTF-8, each key once, finite times inside the clip, a line for every clip of the split "
         "(silence is an empty list) and no clip or question twice. A clip that failed is an error, not silence.",
     ),
+    "ely_run": (
+        "One line of a run on ely-eye's benchmark set (JSON Lines, plain or gzip), or one row of it as parquet.",
+        "Beyond the schema: UTF-8, each key once, finite numbers, a line for every query that is scored and no query "
+        "twice; every atom is in the atoms file that the run is scored with.",
+    ),
 }
 _ROWS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     **{name: (kind,) for name, kind in INPUT_ROWS.items()},
     **proact_rows.INPUT_ROWS,
+    **{name: (kind,) for name, kind in ely_rows.INPUT_ROWS.items()},
 }
 _RESULTS = {
     "scores": "What `mabpl score` writes for one prediction file: <name>.<set>.scores.json.",
@@ -96,9 +103,15 @@ _IN_PYTHON = {
     "ely_sources": "`sources` of `mabpl.benchmarks.ely_eye.read_benchmark(...)`",
     "ely_symbols": "`symbols` of `mabpl.benchmarks.ely_eye.read_benchmark(...)`",
     "ely_atoms": "`atoms` of `mabpl.benchmarks.ely_eye.read_atoms(...)`",
+    "ely_returned": "`returned` of `mabpl.benchmarks.ely_eye.runs.read_runs(...)`",
+    "ely_latencies": "`latencies` of `mabpl.benchmarks.ely_eye.runs.read_runs(...)`",
+    "ely_query_scores": "`queries` of `mabpl.benchmarks.ely_eye.scoring.score(...)`",
+    "ely_scores": "`scores` of `mabpl.benchmarks.ely_eye.scoring.score(...)`",
     "ely_resolved": "`mabpl.benchmarks.ely_eye.resolve(...)`",
 }
 _ELSEWHERE = {
+    "ely_query_scores": "In a result of `mabpl ely score`: `per_query` of the JSON, `ely_query_scores.parquet`.",
+    "ely_scores": "In a result of `mabpl ely score`: `scores` of the JSON, `ely_scores.parquet`.",
     "verdicts": "In a verdict store: `verdicts/part-*.parquet`.",
     "flip_audit": "On the command line: `mabpl score --json`.",
     "problems": "On the command line: `mabpl validate --json`.",
