@@ -18,14 +18,14 @@ _Index = Annotated[int, Meta(ge=0, le=2**53)]
 _Length = Annotated[float, Meta(gt=0)]
 
 
-class GoldEntry(Struct):
+class GoldEntry(Struct, gc=False):
     """Where the answer is: a source and a region of it, never an atom."""
 
     source_id: _Name
     region: dict[str, Any]
 
 
-class Scope(Struct):
+class Scope(Struct, gc=False):
     """Who asks, and in what kind of task."""
 
     holder: _Text
@@ -34,7 +34,7 @@ class Scope(Struct):
     as_of: _Time | UnsetType | None = UNSET
 
 
-class Origin(Struct):
+class Origin(Struct, gc=False):
     """Where the entry comes from; without its revision in the manifest it is void."""
 
     dataset: _Text
@@ -43,7 +43,7 @@ class Origin(Struct):
     license: _Text
 
 
-class QueryRow(Struct):
+class QueryRow(Struct, gc=False):
     """One line of a set: a query with its gold. ``as_of`` may stand in ``scope`` instead."""
 
     query_id: _Name
@@ -59,7 +59,7 @@ class QueryRow(Struct):
     as_of: _Time | UnsetType | None = UNSET
 
 
-class SymbolEntry(Struct):
+class SymbolEntry(Struct, gc=False):
     """A function or class, and its lines."""
 
     path: _Text
@@ -68,7 +68,7 @@ class SymbolEntry(Struct):
     line_end: _Count
 
 
-class SourceRow(Struct):
+class SourceRow(Struct, gc=False):
     """One line of a corpus index: a source. Further fields are ignored.
 
     What is told of its extent lets a whole-source atom be recognised; none of it is required.
@@ -87,7 +87,7 @@ class SourceRow(Struct):
     symbols: list[SymbolEntry] | UnsetType = UNSET
 
 
-class ManifestRow(Struct):
+class ManifestRow(Struct, gc=False):
     """One line of corpus/manifest.jsonl: where files of the corpus come from. Further fields are ignored."""
 
     url: _Text
@@ -98,32 +98,32 @@ class ManifestRow(Struct):
     files: list[Any]
 
 
-class AtomRegion(Struct, forbid_unknown_fields=True):
+class AtomRegion(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Where in its source an atom lies, in the shapes of the gold; empty: the whole source.
 
     Beside these, an atom may take in several pages, turns or lines, and name the symbols in it.
     """
 
-    page: _Count | UnsetType = UNSET
-    page_start: _Count | UnsetType = UNSET
-    page_end: _Count | UnsetType = UNSET
-    block: _Index | UnsetType = UNSET
-    bbox: Annotated[list[float], Meta(description="[x0, y0, x1, y1] in pixels.")] | UnsetType = UNSET
-    t: Annotated[float, Meta(description="An instant, in seconds.")] | UnsetType = UNSET
-    t_start: float | UnsetType = UNSET
-    t_end: float | UnsetType = UNSET
-    path: _Text | UnsetType = UNSET
-    line: _Count | UnsetType = UNSET
-    line_start: _Count | UnsetType = UNSET
-    line_end: _Count | UnsetType = UNSET
-    symbol: _Text | UnsetType = UNSET
-    symbols: list[_Text] | UnsetType = UNSET
-    turn: _Index | UnsetType = UNSET
-    turn_start: _Index | UnsetType = UNSET
-    turn_end: _Index | UnsetType = UNSET
+    page: _Count | None = None
+    page_start: _Count | None = None
+    page_end: _Count | None = None
+    block: _Index | None = None
+    bbox: Annotated[list[float], Meta(description="[x0, y0, x1, y1] in pixels.")] | None = None
+    t: Annotated[float, Meta(description="An instant, in seconds.")] | None = None
+    t_start: float | None = None
+    t_end: float | None = None
+    path: _Text | None = None
+    line: _Count | None = None
+    line_start: _Count | None = None
+    line_end: _Count | None = None
+    symbol: _Text | None = None
+    symbols: list[_Text] | None = None
+    turn: _Index | None = None
+    turn_start: _Index | None = None
+    turn_end: _Index | None = None
 
 
-class AtomRow(Struct):
+class AtomRow(Struct, omit_defaults=True, gc=False):
     """One line of an atoms file: a piece of a source that a system holds. Further fields are ignored.
 
     ``modality``, ``holder`` and ``observed_at`` are the source's where they are not given.
@@ -132,32 +132,32 @@ class AtomRow(Struct):
     atom_id: _Name
     source_id: _Name
     region: AtomRegion
-    modality: Modality | UnsetType | None = UNSET
-    holder: _Text | UnsetType | None = UNSET
-    observed_at: _Time | UnsetType | None = UNSET
+    modality: Modality | None = None
+    holder: _Text | None = None
+    observed_at: _Time | None = None
 
 
-class ReturnedAtom(Struct, forbid_unknown_fields=True):
+class ReturnedAtom(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """An atom at its place in the list."""
 
     atom_id: _Name
-    score: Annotated[float, Meta(description="The system's score; never sorted by.")] | UnsetType | None = UNSET
-    strong: Annotated[bool, Meta(description="The system takes it for strong evidence.")] | UnsetType | None = UNSET
+    score: Annotated[float, Meta(description="The system's score; never sorted by.")] | None = None
+    strong: Annotated[bool, Meta(description="The system takes it for strong evidence.")] | None = None
 
 
-class Latency(Struct, forbid_unknown_fields=True):
+class Latency(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """From the question to the cartridge that is ready, by the clock on the wall."""
 
-    cold_s: Annotated[float, Meta(ge=0, description="Seconds, nothing prepared.")] | UnsetType | None = UNSET
-    warm_s: Annotated[float, Meta(ge=0, description="Seconds, asked again.")] | UnsetType | None = UNSET
+    cold_s: Annotated[float, Meta(ge=0, description="Seconds, nothing prepared.")] | None = None
+    warm_s: Annotated[float, Meta(ge=0, description="Seconds, asked again.")] | None = None
 
 
-class RunRow(Struct, forbid_unknown_fields=True):
+class RunRow(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """One line of a run: what a system returned for a query, best first."""
 
     query_id: _Name
     returned: Annotated[list[ReturnedAtom], Meta(description="Best first; of an atom given twice the first.")]
-    latency: Latency | UnsetType | None = UNSET
+    latency: Latency | None = None
 
 
 INPUT_ROWS: dict[str, type[msgspec.Struct]] = {

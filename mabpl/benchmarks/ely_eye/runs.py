@@ -19,7 +19,7 @@ import polars as pl
 
 from mabpl.benchmarks.ely_eye.entries import read_run
 from mabpl.benchmarks.ely_eye.options import ElyOptions
-from mabpl.benchmarks.ely_eye.rows import given
+from mabpl.benchmarks.ely_eye.rows import Latency
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
 from mabpl.errors import unreadable
 from mabpl.reading.names import expand_files, name_runs
@@ -136,16 +136,14 @@ def _from_lines(file: str) -> tuple[pl.DataFrame, pl.DataFrame, list[Problem], s
     """Returned atoms (line, rank, atom_id, score, strong), queries (line, query_id, cold_s, warm_s), faults, digest."""
     entries = read_run(Path(file), file)
     places = [
-        (line, rank, place.atom_id, given(place.score), given(place.strong))
+        (line, rank, place.atom_id, place.score, place.strong)
         for line, row, _ in entries.rows
         for rank, place in enumerate(row.returned, 1)
     ]
     rows = []
     for line, row, _ in entries.rows:
-        latency = given(row.latency)
-        rows.append(
-            (line, row.query_id, *((given(latency.cold_s), given(latency.warm_s)) if latency else (None, None)))
-        )
+        latency = row.latency or Latency()
+        rows.append((line, row.query_id, latency.cold_s, latency.warm_s))
     found = _columns(places, {"line": pl.Int64(), "rank": pl.Int32(), **_ATOM})
     return (
         found,
@@ -210,20 +208,25 @@ def _cast(
     found = frame.schema[name]
     inner = found.inner if isinstance(found, pl.List) else found
     wanted = dtype.inner if isinstance(dtype, pl.List) else dtype
-    fields = {f.name for f in inner.fields} if isinstance(inner, pl.Struct) else set()
-    unknown = fields - {f.name for f in wanted.fields} if isinstance(wanted, pl.Struct) else set()
-    problems += [
-        problem("unknown-key", file, None, "is no key of the format", field=f"{name}.{f}") for f in sorted(unknown)
-    ]
+    column = pl.col(name)
+    if isinstance(wanted, pl.Struct) and isinstance(inner, pl.Struct):
+        given_ = {field.name for field in inner.fields}
+        unknown = sorted(given_ - {field.name for field in wanted.fields})
+        problems += [
+            problem("unknown-key", file, None, "is no key of the format", field=f"{name}.{f}") for f in unknown
+        ]
+        each = pl.element() if isinstance(found, pl.List) else column
+        whole = pl.struct(
+            (each.struct.field(f.name) if f.name in given_ else pl.lit(None, f.dtype)).alias(f.name)
+            for f in wanted.fields
+        )
+        whole = pl.when(each.is_not_null()).then(whole)
+        column = column.list.eval(whole) if isinstance(found, pl.List) else whole
     try:
-        return frame[name].cast(dtype) if fields or not isinstance(wanted, pl.Struct) else _refuse(found)
+        return frame.select(column.cast(dtype).alias(name)).to_series()
     except pl.exceptions.PolarsError:
         problems.append(problem("wrong-type", file, None, f"is {found}, expected {dtype}", field=name))
         return nothing
-
-
-def _refuse(found: pl.DataType) -> pl.Series:
-    raise pl.exceptions.InvalidOperationError(f"{found} has no fields")
 
 
 def _faults(rows: pl.DataFrame, found: pl.DataFrame, file: str) -> list[pl.DataFrame]:
