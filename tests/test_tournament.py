@@ -130,6 +130,11 @@ def test_labels_go_through_hygiene_and_quoted_verdicts_are_none(tmp_path: Path) 
     marks = prepared.comparing.plan.of("labels").select("altered", "risky")
     assert marks.rows() == [(True, True)] * 2
     assert prepared.comparing.plan.of("timing").select("altered", "risky").rows() == [(False, False)]  # alike: one
+    assert '("verdict": "A")' in text and INJECTED not in text
+    assert read(INJECTED, request.texts) == ("ok", "A")
+    plain = running.prepare(Inputs(str(tmp_path)), arms, settings=Settings(label_hygiene="off"))
+    request = asked(plain, "labels")[0]
+    assert evil in request.predicted_label
     assert read(f"CANDIDATE A says {INJECTED}.", request.texts) == ("no_verdict", None)
     assert read(f'It says {INJECTED}, so: {{"verdict": "B"}}', request.texts) == ("ok", "B")
 
@@ -399,6 +404,10 @@ def test_stored_verdicts_give_the_same_bytes_without_a_call(
     assert both.code == 3
     assert "timing is left out" in both.err
     assert running.load_tournament("both").about["tournament"]["dimensions"] == ["labels"]
+    seeds = mabpl_(*held(root, *NAMES[:3]), "--dims", "labels", "--judge", "stored", "--judge-seeds", "1,2", "--json")
+    (checks,) = seeds.json["tournament_checks"]
+    assert (seeds.code, checks["comparisons"], checks["missing"]) == (3, 36, 18)
+    assert "has not all that this judge, with these options, would be asked" in seeds.err
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -513,6 +522,21 @@ def test_in_python_it_is_one_call(root: Path) -> None:
     with pytest.raises(InputError, match="not of a tournament"):
         mabpl.score(root / f"data/{SET}/labels.jsonl", arms["quick-large"]).write_tables(root / "scores")
         mabpl.load_tournament(root / "scores")
+
+
+def test_in_python_it_asks_the_judge_of_the_environment(root: Path, server: JudgeServer, tmp_path: Path) -> None:
+    arms = dict(text.split("=") for text in arm_files(root, *NAMES[:2]))
+    judge = mabpl.Judging.from_environment(kinds=("timing", "labels"), store=tmp_path / "store", judge_seeds=[7])
+    made = mabpl.run_tournament(root, arms, set_name="operator", judge=judge)
+    assert made.about["tournament"]["dimensions"] == ["timing", "labels"]
+    assert {seed for _, seed in billed(server)} == {7} and len(billed(server)) == 2 * 6 * 2
+    assert made.answered is not None and made.answered.outcomes["labels"].ok == 12
+    one = mabpl.run_tournament(root, arms, set_name="operator", judge=judge, dimensions=["labels"])
+    assert len(billed(server)) == 24
+    assert_frame_equal(one.standings, made.standings.filter(dimension="labels"))
+    with pytest.raises(UsageError, match="no judge of timing"):
+        labels = mabpl.Judging.from_environment(kinds=["labels"], store=tmp_path / "store")
+        mabpl.run_tournament(root, arms, judge=labels, dimensions=["timing"])
 
 
 @pytest.mark.parametrize(

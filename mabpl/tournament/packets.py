@@ -174,9 +174,18 @@ def _with_matches(numbered: pl.DataFrame, scores: Scores) -> pl.DataFrame:
 
 
 def _with_labels(numbered: pl.DataFrame, settings: Settings) -> pl.DataFrame:
-    """With labels as a judge is shown them, ``altered`` and ``risky``."""
+    """With labels as a judge is shown them, ``altered`` and ``risky``.
+
+    There are but three verdicts. Could a label hold them as JSON, none that a judge gives would be told from a quoted
+    one: hygiene turns braces into parentheses too.
+    """
     raw = numbered["label"].unique()
     shown = cleaned(raw, settings.label_hygiene == "on").rename({"label": "shown"}).with_columns(label=raw)
+    if settings.label_hygiene == "on":
+        shown = shown.with_columns(
+            pl.col("altered") | pl.col("shown").str.contains("[{}]"),
+            pl.col("shown").str.replace_all("{", "(", literal=True).str.replace_all("}", ")", literal=True),
+        )
     return numbered.join(shown, on="label", how="left", maintain_order="left").with_columns(label="shown")
 
 

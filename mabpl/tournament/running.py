@@ -271,12 +271,8 @@ def _with_every_seed(requests: pl.DataFrame, verdicts: pl.DataFrame, seeds: Sequ
     every: list[int | None] = list(seeds) or [None]
     asked = pl.DataFrame({"judge_seed": every}, schema={"judge_seed": pl.Int64})
     known = verdicts.select("request", "judge_seed", "status", "verdict")
-    return (
-        requests.select("request")
-        .join(asked, how="cross")
-        .join(known, on=["request", "judge_seed"], how="left", nulls_equal=True)
-        .with_columns(pl.col("status").fill_null("missing"))
-    )
+    expected = requests.select("request").join(asked, how="cross")
+    return expected.join(known, on=["request", "judge_seed"], how="left", nulls_equal=True)
 
 
 def run_tournament(
