@@ -12,16 +12,17 @@ import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+from msgspec.structs import astuple
 
 from mabpl.benchmarks.ely_eye.entries import read_atoms as read_lines
 from mabpl.benchmarks.ely_eye.overlap import BOX, REGION
-from mabpl.benchmarks.ely_eye.rows import AtomRegion, given
+from mabpl.benchmarks.ely_eye.rows import AtomRegion
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
 from mabpl.benchmarks.ely_eye.values import LIMIT_S, parse_time
 from mabpl.errors import unreadable
+from mabpl.reading.json_values import Fault
 from mabpl.reading.problems import Problem, merge_problems, problems_table
 from mabpl.tables.ely_eye import ATOMS
 from mabpl.tables.schemas import PROBLEMS
@@ -68,7 +69,7 @@ def read_atoms(path: str | os.PathLike[str], sources: pl.DataFrame) -> Atoms:
         "source_id", *(pl.col(name).alias(f"{name}_of_source") for name in _OPTIONAL), known=pl.lit(True)
     )
     frame = frame.join(told, on="source_id", how="left", maintain_order="left")
-    found = merge_problems(problems_table(problems), *_problems(frame, file))
+    found = merge_problems(*problems, *_problems(frame, file))
     bad = found.filter(pl.col("severity") == "error", pl.col("rule") != "duplicate-atom")["line"]
     kept = frame.filter(~pl.col("line").is_in(bad.implode())).unique("atom_id", keep="none")
     kept = kept.with_columns(pl.coalesce(name, f"{name}_of_source").alias(name) for name in _OPTIONAL)
@@ -83,14 +84,14 @@ def _is_parquet(file: str) -> bool:
         return False
 
 
-def _from_parquet(file: str) -> tuple[pl.DataFrame, list[Problem], str]:
+def _from_parquet(file: str) -> tuple[pl.DataFrame, list[pl.DataFrame], str]:
     try:
         with Path(file).open("rb") as opened:
             sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
         frame = pl.read_parquet(file, hive_partitioning=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise unreadable(file, f"cannot be read as parquet ({error})", "write the table ely_atoms") from None
-    problems = []
+    problems: list[Problem] = []
     columns: list[pl.Series | pl.Expr] = []
     for name, dtype in ATOMS.schema.items():
         if name not in frame.columns:
@@ -108,82 +109,86 @@ def _from_parquet(file: str) -> tuple[pl.DataFrame, list[Problem], str]:
             problems.append(problem("wrong-type", file, None, message, field=name))
             columns.append(pl.lit(None, dtype).alias(name))
     if problems:
-        return ATOMS.empty().with_columns(line=pl.lit(None, pl.Int64)), problems, sha256
+        return ATOMS.empty().with_columns(line=pl.lit(None, pl.Int64)), [problems_table(problems)], sha256
     return frame.select(columns).with_columns(line=pl.int_range(1, pl.len() + 1, dtype=pl.Int64)), [], sha256
 
 
-def _from_lines(file: str) -> tuple[pl.DataFrame, list[Problem], str]:
+def _from_lines(file: str) -> tuple[pl.DataFrame, list[pl.DataFrame], str]:
     entries = read_lines(Path(file), file)
-    rows = [
-        (
-            row.atom_id,
-            row.source_id,
-            given(row.modality),
-            given(row.holder),
-            _instant(given(row.observed_at)),
-            *_region(row.region),
-            line,
-        )
-        for line, row, _ in entries.rows
-    ]
-    schema = {**ATOMS.schema, "line": pl.Int64()}
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
-    frame = pl.DataFrame(
-        [pl.Series(n, values, dtype) for (n, dtype), values in zip(schema.items(), columns, strict=True)]
+    rows = [row for _, row, _ in entries.rows]
+    lines = [line for line, _, _ in entries.rows]
+    problems = list(entries.problems)
+    times: list[datetime | None] = []
+    for line, row in zip(lines, rows, strict=True):
+        time = parse_time(row.observed_at) if row.observed_at is not None else None
+        if isinstance(time, Fault):
+            problems.append(problem(time.rule, file, line, time.message, of=row.atom_id, field="observed_at"))
+        times.append(None if isinstance(time, Fault) else time)
+    names = ("atom_id", "source_id", "modality", "holder")
+    regions = zip(*(astuple(row.region) for row in rows), strict=True) if rows else [()] * len(_WRITTEN)
+    written = pl.DataFrame(
+        [
+            *(pl.Series(name, [getattr(row, name) for row in rows], pl.String()) for name in names),
+            pl.Series("observed_at", times, ATOMS.schema["observed_at"]),
+            *(pl.Series(name, values, dtype) for (name, dtype), values in zip(_WRITTEN.items(), regions, strict=True)),
+            pl.Series("line", lines, pl.Int64()),
+        ]
     )
-    return frame, entries.problems + _twice(entries.rows, file), entries.sha256
-
-
-def _instant(text: str | None) -> datetime | None:
-    time = parse_time(text) if text is not None else None
-    return time if isinstance(time, datetime) else None
-
-
-def _region(region: AtomRegion) -> tuple[Any, ...]:
-    """Its values in the order of the table's columns."""
-    page, line, turn, t = given(region.page), given(region.line), given(region.turn), given(region.t)
-    box = given(region.bbox)
-    symbol, symbols = given(region.symbol), given(region.symbols)
-    return (
-        given(region.page_start) if page is None else page,
-        given(region.page_end) if page is None else page,
-        given(region.block),
-        *(box if box is not None and len(box) == 4 else (None,) * 4),
-        given(region.t_start) if t is None else t,
-        given(region.t_end) if t is None else t,
-        given(region.path),
-        given(region.line_start) if line is None else line,
-        given(region.line_end) if line is None else line,
-        symbols if symbol is None else [symbol],
-        given(region.turn_start) if turn is None else turn,
-        given(region.turn_end) if turn is None else turn,
+    box = pl.when(_at("bbox").list.len() == 4).then(_at("bbox"))
+    frame = written.select(
+        *names,
+        "observed_at",
+        *(pl.coalesce(_at(one), _at(other)).alias(other) for one, others in _INSTEAD.items() for other in others),
+        *(box.list.get(index, null_on_oob=True).alias(name) for index, name in enumerate(BOX)),
+        pl.when(_at("symbol").is_not_null())
+        .then(pl.concat_list(_at("symbol")))
+        .otherwise(_at("symbols"))
+        .alias("symbols"),
+        block=_at("block"),
+        path=_at("path"),
+        line="line",
     )
+    return frame, [problems_table(problems), *_lost(written, file)], entries.sha256
 
 
-_INSTEAD = (
-    ("page", ("page_start", "page_end")),
-    ("line", ("line_start", "line_end")),
-    ("turn", ("turn_start", "turn_end")),
-    ("t", ("t_start", "t_end")),
-    ("symbol", ("symbols",)),
-)
+_AT = "region."
 
 
-def _twice(rows: list[Any], file: str) -> list[Problem]:
+def _at(key: str) -> pl.Expr:
+    return pl.col(_AT + key)
+
+
+_OTHERWISE: dict[str, pl.DataType] = {
+    "page": pl.Int64(),
+    "line": pl.Int64(),
+    "turn": pl.Int64(),
+    "t": pl.Float64(),
+    "symbol": pl.String(),
+    "bbox": pl.List(pl.Float64()),
+}
+"""Keys of a region in JSON that are no columns of `ely_atoms`."""
+
+_WRITTEN = {_AT + key: _OTHERWISE.get(key) or ATOMS.schema[key] for key in AtomRegion.__struct_fields__}
+
+_INSTEAD = {
+    "page": ("page_start", "page_end"),
+    "line": ("line_start", "line_end"),
+    "turn": ("turn_start", "turn_end"),
+    "t": ("t_start", "t_end"),
+}
+"""One key that stands for two columns."""
+
+
+def _lost(written: pl.DataFrame, file: str) -> list[pl.DataFrame]:
     """One thing said in two ways, and boxes that are none: what is lost once the region is a row of the table."""
-    problems = []
-    for line, row, _ in rows:
-        region = row.region
-        for one, others in _INSTEAD:
-            both = [other for other in others if given(getattr(region, other)) is not None]
-            if given(getattr(region, one)) is not None and both:
-                message = f"has {one} and {' and '.join(both)}, expected one or the other"
-                problems.append(problem("region-keys", file, line, message, of=row.atom_id, field="region"))
-        box = given(region.bbox)
-        if box is not None and len(box) != 4:
-            message = f"has {len(box)} numbers, expected [x0, y0, x1, y1]"
-            problems.append(problem("region-value", file, line, message, of=row.atom_id, field="region.bbox"))
-    return problems
+    found = []
+    for one, others in {**_INSTEAD, "symbol": ("symbols",)}.items():
+        both = pl.any_horizontal(_at(other).is_not_null() for other in others) & _at(one).is_not_null()
+        message = pl.lit(f"has {one} and {' or '.join(others)}, expected one or the other")
+        found.append(_rows(written.filter(both), file, "region-keys", "region", message))
+    count = _at("bbox").list.len()
+    message = pl.format("has {} numbers, expected [x0, y0, x1, y1]", count)
+    return [*found, _rows(written.filter(count != 4), file, "region-value", "region.bbox", message)]
 
 
 def _problems(frame: pl.DataFrame, file: str) -> list[pl.DataFrame]:

@@ -55,6 +55,10 @@ Further = Callable[[Any], list[Fault]]
 """What a row's type does not tell: the faults of its JSON value."""
 
 
+def _nothing(value: Any) -> list[Fault]:
+    return []
+
+
 @functools.cache
 def _reader(kind: type[R]) -> Reader[R]:
     return Reader(kind)
@@ -65,11 +69,11 @@ def read_queries(path: Path, file: str) -> Entries[QueryRow]:
 
 
 def read_manifest(path: Path, file: str) -> Entries[ManifestRow]:
-    return _read(path, file, _reader(ManifestRow), "url", lambda value: [])
+    return _read(path, file, _reader(ManifestRow), "url", _nothing)
 
 
 def read_atoms(path: Path, file: str) -> Entries[AtomRow]:
-    return _read(path, file, _reader(AtomRow), "atom_id", _atom_faults)
+    return _read(path, file, _reader(AtomRow), "atom_id", _nothing)
 
 
 def read_run(path: Path, file: str) -> Entries[RunRow]:
@@ -88,6 +92,8 @@ class _SourceReader(Reader[SourceRow]):
         if not isinstance(read.raw, Object):
             return read
         raw = _renamed(read.raw)
+        if raw is read.raw and not read.faults:
+            return read
         faults: list[Fault] = []
         check(raw, self._type, "", faults)
         found = ", ".join(sorted(map(encodable, read.raw))) or "none"
@@ -113,6 +119,8 @@ def _renamed(raw: Object) -> Object:
         other = next((o for o in others if o in pairs), None)
         if name not in pairs and other is not None:
             pairs[name] = pairs.pop(other)
+    if pairs.keys() == raw.keys():
+        return raw
     renamed = Object(list(pairs.items()))
     renamed.repeated = raw.repeated
     return renamed
@@ -134,6 +142,9 @@ def _read(path: Path, file: str, reader: Reader[R], name: str, further: Further)
             problems.append(problem("blank-line", file, line.number, "is blank"))
             continue
         read: Read[R] = reader.read(data)
+        if read.value is not None and further is _nothing:
+            entries.rows.append(Entry(line.number, read.value, True))
+            continue
         value: Any = read.raw if read.value is None or read.raw is not None else msgspec.to_builtins(read.value)
         faults = [*read.faults, *(further(value) if isinstance(value, dict) else [])]
         of = value.get(name) if isinstance(value, dict) else None
@@ -231,7 +242,3 @@ def _source_faults(value: Mapping[str, Any]) -> list[Fault]:
             message = f"is {spot[1]}, expected line_start = {spot[0]} or more"
             faults.append(Fault("region-value", f"symbols[{index}].line_end", message))
     return faults
-
-
-def _atom_faults(value: Mapping[str, Any]) -> list[Fault]:
-    return _time_faults(value.get("observed_at"), "observed_at")

@@ -2,9 +2,9 @@
 
 A benchmark's folder holds ``sets/`` and ``corpus/`` (or these lie in its ``bench``). The first row of a JSON-lines file
 there tells what it is: one with a ``query_id`` (or question, or gold) a set, one with a ``source_id`` a corpus index,
-whatever the file is called. Only the sets and ``corpus/manifest.jsonl`` are described by the source; the index is read as rows of
-``source_id``, ``holder``, ``modality`` (else the file's name tells), ``observed_at`` and, where they are told, the
-extents of the source: pages, width and height, duration_s, lines, turns, and the lines of symbols.
+whatever the file is called. Only the sets and ``corpus/manifest.jsonl`` are described by the source; the index is read
+as rows of ``source_id``, ``holder``, ``modality`` (else the file's name tells), ``observed_at`` and, where they are
+told, the extents of the source: pages, width and height, duration_s, lines, turns, and the lines of symbols.
 """
 
 from __future__ import annotations
