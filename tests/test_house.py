@@ -27,7 +27,8 @@ LAYERS = (
     {"timelines", "reference", "reading"},
     {"pairs", "metrics", "judges", "formats", "video"},
     {"benchmarks"},
-    {"annotate", "tournament", "report"},
+    {"annotate", "tournament"},
+    {"report"},
     {"cli"},
     {"__main__", "__init__"},
 )

@@ -93,8 +93,7 @@ def _newton(wins: Floats) -> Floats:
         strengths[open_[done]] = now[done]
         left = ~done
         open_, wins, now = open_[left], wins[left], now[left]
-    centred: Floats = strengths - strengths.mean(axis=-1, keepdims=True)
-    return centred
+    return strengths
 
 
 def _chances(strengths: Floats) -> Floats:
