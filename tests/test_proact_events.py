@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import mabpl
-from mabpl import engine
+from mabpl import engine, reference
 from mabpl.benchmarks.proact_ego_mem import event_reference as plain
 from mabpl.benchmarks.proact_ego_mem import event_scores
 from mabpl.benchmarks.proact_ego_mem.event_matching import match, prepare
@@ -205,6 +205,45 @@ def test_the_definition_is_the_best_of_all_matchings(segments: list[Segment], sa
     assert found.lateness_us == sum(late[pair] for pair in every_matching(late))
 
 
+@pytest.mark.parametrize("kernels", ["plain", "compiled"])
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_the_kernel_finds_the_defined_matching_where_pairs_compete(kernels: str, seed: int) -> None:
+    """Many small clips at a time, so dense that ties and displaced rows are the rule."""
+    draw = random.Random(seed)
+    rows, low, high, at, accepted, start, time, expected = [0], [], [], [0], [], [], [], []
+    first_mention = [0]
+    for _ in range(40):
+        longest = draw.choice([3, 8, 30])
+        spans = sorted((s := draw.randint(0, longest), s + draw.randint(1, longest)) for _ in range(draw.randint(0, 6)))
+        times = sorted(draw.randint(0, 2 * longest) for _ in range(draw.randint(0, 6)))
+        share, late = draw.choice([0.4, 0.8, 1.0]), {}
+        for row, (begin, end) in enumerate(spans):
+            in_time = [m for m, t in enumerate(times) if begin - 1 <= t <= end + 2]
+            low.append(first_mention[-1] + (in_time[0] if in_time else 0))
+            high.append(low[-1] + len(in_time))
+            at.append(at[-1] + len(in_time))
+            accepted += [draw.random() < share for _ in in_time]
+            start.append(begin)
+            late |= {
+                (row, m): max(0, times[m] - begin) for m, yes in zip(in_time, accepted[at[-2] :], strict=True) if yes
+            }
+        time += times
+        rows.append(len(start))
+        first_mention.append(len(time))
+        expected += [(first_mention[-2] + m, row) for row, m in reference.most_then_cheapest(late)]
+    owner = np.full(len(time), -1, np.int32)
+    inputs = [np.array(values, np.int64) for values in (rows, low, high, at, start, first_mention, time)]
+    flags = np.array(accepted, np.bool_)
+    if not len(flags):
+        return
+    if kernels == "compiled":
+        engine.compiled_kernels().match_events(0, 40, *inputs, flags, False, owner)
+    else:
+        engine.plain_kernels().match_events(0, 40, *(a.tolist() for a in inputs), accepted, False, owner)
+    assert sorted(expected) == [(m, row) for m, row in enumerate(owner.tolist()) if row >= 0]
+
+
 CLIPS = st.lists(st.tuples(SEGMENTS, SPOKEN, SPOKEN, st.booleans()), min_size=1, max_size=4)
 
 
@@ -216,7 +255,7 @@ def test_the_fast_way_is_the_plain_one(kernels: str, matching: str, monkeypatch:
         monkeypatch.setattr(engine, "COMPILE_FROM", 0)
     options = EventOptions(matching=matching)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(clips=CLIPS, seed=st.integers(0, 9))
     def held(clips: list[tuple[list[Segment], list[Said], list[Said], bool]], seed: int) -> None:
         corpus = Corpus()
