@@ -364,6 +364,8 @@ def test_nothing_is_paid_twice_and_a_further_arm_pays_for_its_own(
     mabpl_: Mabpl, root: Path, server: JudgeServer
 ) -> None:
     three = held(root, *NAMES[:3])
+    taken = mabpl_(*three, "--out", root)
+    assert (taken.code, server.ledger) == (2, []) and "holds other files" in taken.err
     forecast = mabpl_(*three, "--dry-run")
     assert not server.ledger and "timing: 36 comparisons, 36 distinct requests, 36 calls" in forecast.out
     trial = mabpl_(*three, "--max-calls", 10, "--json")
