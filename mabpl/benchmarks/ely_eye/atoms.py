@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from msgspec.structs import astuple
@@ -130,7 +132,7 @@ def _from_lines(file: str) -> tuple[pl.DataFrame, list[pl.DataFrame], str]:
         [
             *(pl.Series(name, [getattr(row, name) for row in rows], pl.String()) for name in names),
             pl.Series("observed_at", times, ATOMS.schema["observed_at"]),
-            *(pl.Series(name, values, dtype) for (name, dtype), values in zip(_WRITTEN.items(), regions, strict=True)),
+            *(_series(name, values, dtype) for (name, dtype), values in zip(_WRITTEN.items(), regions, strict=True)),
             pl.Series("line", lines, pl.Int64()),
         ]
     )
@@ -149,6 +151,16 @@ def _from_lines(file: str) -> tuple[pl.DataFrame, list[pl.DataFrame], str]:
         line="line",
     )
     return frame, [problems_table(problems), *_lost(written, file)], entries.sha256
+
+
+def _series(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
+    """A column; lists by way of Arrow, which takes nested ones much faster."""
+    if not isinstance(dtype, pl.List):
+        return pl.Series(name, values, dtype)
+    import pyarrow as pa
+
+    inner = pa.float64() if dtype.inner == pl.Float64 else pa.string()
+    return pl.Series(name, pa.array(values, pa.large_list(inner)))
 
 
 _AT = "region."
