@@ -379,10 +379,11 @@ def test_the_weighted_quantile_is_that_of_the_repeated_values(
 ) -> None:
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)))
     ordered = np.sort(np.array(values))
-    found = adding_up.weighted_quantiles(ordered, np.cumsum([times, times], axis=1).astype(float), [0.5, q])
+    both, upto = np.stack([ordered, ordered + 1]), np.cumsum(times, dtype=float)
+    found = adding_up.weighted_quantiles(both, np.stack([[upto, upto]] * 3), [0.5, q])
     repeated = np.repeat(ordered, times)
-    expected = np.quantile(repeated, [0.5, q]) if len(repeated) else [math.nan, math.nan]
-    assert found == pytest.approx(np.array([expected, expected]), rel=1e-12, nan_ok=True)
+    expected = np.quantile(repeated, [0.5, q]) if len(repeated) else np.full(2, math.nan)
+    assert found == pytest.approx(np.stack([[expected, expected + 1]] * 3), rel=1e-12, nan_ok=True)
 
 
 def made_of_sources(sources: int, seed: int = 0) -> Case:

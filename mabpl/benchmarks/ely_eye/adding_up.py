@@ -136,38 +136,53 @@ class Part:
         n = self.applies.sum(axis=0)
         divisors = np.concatenate([n, np.where(n > 0, len(self.cluster), 0)])
         ratios = bootstrap.divided(np.concatenate([totals, totals]), divisors)
-        return totals, n, np.concatenate([ratios, self.drawn(np.ones((1, self.clusters)))[0]])
+        return totals, n, np.concatenate([ratios, latencies([self], np.ones((1, self.clusters)))[0]])
 
-    def drawn(self, weights: Floats) -> Floats:
-        """The latencies' quantiles under each row of ``weights`` (draws, clusters): float64 (draws, latencies)."""
-        drawn = np.full((len(weights), len(LATENCIES)), np.nan)
-        for column in (0, 1):
-            known = np.flatnonzero(~np.isnan(self.latency[:, column]))
-            if len(known):
-                order = known[np.argsort(self.latency[known, column], kind="stable")]
-                upto = np.cumsum(weights[:, self.cluster[order]], axis=1)
-                wanted = [i for i, (of, _) in enumerate(LATENCIES.values()) if of == column]
-                quantiles = [q for of, q in LATENCIES.values() if of == column]
-                drawn[:, wanted] = weighted_quantiles(self.latency[order, column], upto, quantiles)
-        return drawn
+    def ordered(self, column: int) -> tuple[Floats, Integers]:
+        """The latencies that there are, ascending, and the cluster of each."""
+        known = np.flatnonzero(~np.isnan(self.latency[:, column]))
+        order = known[np.argsort(self.latency[known, column], kind="stable")]
+        return self.latency[order, column], self.cluster[order]
+
+
+def latencies(parts: Sequence[Part], weights: Floats) -> Floats:
+    """The latencies' quantiles under each row of ``weights`` (draws, clusters): float64 (draws, parts x latencies)."""
+    drawn = np.full((len(weights), len(parts), len(LATENCIES)), np.nan)
+    for column in (0, 1):
+        wanted = [i for i, (of, _) in enumerate(LATENCIES.values()) if of == column]
+        quantiles = [q for of, q in LATENCIES.values() if of == column]
+        ordered = [part.ordered(column) for part in parts]
+        by_length: dict[int, list[int]] = {}
+        for i, (seconds, _) in enumerate(ordered):
+            by_length.setdefault(len(seconds), []).append(i)
+        for length, every in by_length.items():
+            at_once = max(1, _MOST_CELLS // (len(weights) * max(length, 1)))
+            for first in range(0, len(every) if length else 0, at_once):
+                some = every[first : first + at_once]
+                values = np.stack([ordered[i][0] for i in some])
+                cluster = np.stack([ordered[i][1] for i in some])
+                upto = np.cumsum(weights[:, cluster], axis=2)
+                drawn[:, np.array(some)[:, None], wanted] = weighted_quantiles(values, upto, quantiles)
+    return drawn.reshape(len(weights), -1)
 
 
 def weighted_quantiles(values: Floats, upto: Floats, quantiles: Sequence[float]) -> Floats:
-    """Quantiles of repeated ``values`` (ascending), linearly interpolated: float64 (draws, quantiles).
+    """Quantiles of repeated ``values`` (rows, values; ascending), linearly interpolated: float64 (draws, rows,
+    quantiles).
 
-    ``upto`` (draws, values): how many a draw holds up to and with each value. NaN where it holds none.
+    ``upto`` (draws, rows, values): how many a draw holds up to and with each value. NaN where it holds none.
     """
-    total = upto[:, -1]
+    total = upto[..., -1]
     last = np.maximum(total - 1, 0)
     place = np.multiply.outer(quantiles, last)
     below = np.floor(place)
-    draw = np.arange(len(upto))
-    row = draw * (total.max() + 1)  # rows one above another: all of them are searched at once
-    wanted = np.stack([below, np.minimum(below + 1, last)]) + row
-    found = np.searchsorted((upto + row[:, None]).ravel(), wanted, side="right") - draw * len(values)
-    low, high = values[np.minimum(found, len(values) - 1)]
+    number = np.arange(total.size).reshape(total.shape)
+    above = number * (total.max() + 1)  # one draw above another: all of them are searched at once
+    wanted = np.stack([below, np.minimum(below + 1, last)]) + above
+    found = np.searchsorted((upto + above[..., None]).ravel(), wanted, side="right") - number * values.shape[1]
+    low, high = values[np.arange(len(values)), np.minimum(found, values.shape[1] - 1)]
     between: Floats = np.where(total > 0, low + (high - low) * (place - below), np.nan)
-    return between.T
+    return np.moveaxis(between, 0, -1)
 
 
 def intervals(
@@ -204,8 +219,8 @@ def _bounds(group: list[Sequence[Part]], clusters: int, level: float, replicates
     both = np.stack(bootstrap.percentile_interval(np.where(empty, 0.0, values), level))
     both[:, empty] = np.nan
     ratios = both[:, place.ravel()].reshape(2, len(group), -1)
-    latencies = both[:, distinct.shape[1] :].reshape(2, len(group), -1)
-    low, high = np.concatenate([ratios, latencies], axis=2)
+    times = both[:, distinct.shape[1] :].reshape(2, len(group), -1)
+    low, high = np.concatenate([ratios, times], axis=2)
     return low, high
 
 
@@ -221,7 +236,7 @@ def _replicates(group: list[Sequence[Part]], halves: list[Floats], clusters: int
         drawn = []
         for side in range(len(halves) // 2):
             ratios = bootstrap.ratio_of_sums(weights, *halves[2 * side : 2 * side + 2])
-            drawn.append(np.hstack([ratios, *(parts[side].drawn(weights) for parts in group)]))
+            drawn.append(np.hstack([ratios, latencies([parts[side] for parts in group], weights)]))
         yield drawn[0] if len(drawn) == 1 else drawn[0] - drawn[1]
 
 
