@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import make_ely_sample
 import polars as pl
 import pytest
@@ -22,6 +23,7 @@ from mabpl.cli.main import run
 from mabpl.data import ely_sample_folder
 from mabpl.errors import InputError
 from mabpl.reading.problems import JSON_RULES
+from mabpl.report.schema_pages import json_schema
 from mabpl.tables.ely_eye import ATOMS, GOLD, QUERIES, SOURCES, SYMBOLS
 
 SAMPLE = ely_sample_folder()
@@ -686,6 +688,21 @@ def test_mabpl_ely_resolve(
     assert code == 1 and "coarse.jsonl, line 1" in err and "unknown-source" in err
     assert said(capsys, "resolve", str(root), "--atoms", str(root / "none.jsonl"))[0] == 2
     assert said(capsys, "resolve", str(root), "--atoms", str(FINE), "--out", str(tmp_path / "x.txt"))[0] == 2
+
+
+def test_the_sample_follows_the_schemas_of_its_files() -> None:
+    files = {
+        "ely_query": [PDF, IMAGE, UI, VIDEO, CODE, TALK],
+        "ely_source": [f"sets/corpus/{name}.jsonl" for name in make_ely_sample.SCENARIOS],
+        "ely_manifest": [MANIFEST],
+        "ely_atom": ["atoms/fine.jsonl", "atoms/coarse.jsonl"],
+    }
+    for name, paths in files.items():
+        validator = jsonschema.Draft202012Validator(json.loads(json_schema(name)))
+        rows = [json.loads(line) for path in paths for line in (SAMPLE / path).read_text().splitlines()]
+        for row in rows:
+            validator.validate(row)
+            assert not validator.is_valid({key: value for key, value in row.items() if key not in list(row)[:1]})
 
 
 def test_every_rule_was_broken() -> None:

@@ -63,6 +63,26 @@ _INPUTS = {
         "Beyond the schema: UTF-8, each key once, finite times inside the clip, a line for every clip of the split "
         "(silence is an empty list) and no clip or question twice. A clip that failed is an error, not silence.",
     ),
+    "ely_query": (
+        "One line of a set of ely-eye's benchmark (JSON Lines).",
+        "Beyond the schema, the rules that `mabpl ely validate` names: a region has exactly the keys of its modality, "
+        "times have a zone, the answer is null exactly where it is unanswerable and in the format that is named, gold "
+        "is of the query's holder and observed by as_of.",
+    ),
+    "ely_source": (
+        "One line of a corpus index of ely-eye's benchmark (JSON Lines).",
+        "Beyond the schema: each source once; a file whose name tells the modality need not say it.",
+    ),
+    "ely_manifest": (
+        "One line of corpus/manifest.jsonl of ely-eye's benchmark (JSON Lines).",
+        "Beyond the schema: files are paths, or objects with path and sha256, and each digest is true.",
+    ),
+    "ely_atom": (
+        "One line of the atoms that a system holds of ely-eye's sources (JSON Lines, plain or gzip); as parquet, the "
+        "table ely_atoms.",
+        "Beyond the schema: a region of the source's modality, ends not before starts, the source's own holder, "
+        "nothing observed before the source, each atom once.",
+    ),
     "ely_run": (
         "One line of a run on ely-eye's benchmark set (JSON Lines, plain or gzip), or one row of it as parquet.",
         "Beyond the schema: UTF-8, each key once, finite numbers, a line for every query that is scored and no query "
