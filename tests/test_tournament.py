@@ -207,6 +207,19 @@ def test_prompts_check_shows_a_folders_packets_beside_ours(tmp_path: Path, mabpl
     assert examples.packet_of("[", "timing") is examples.packet_of('{"timing": 1}', "timing") is None
 
 
+def test_prompts_show_prints_both_orders_of_a_comparison(tmp_path: Path, mabpl_: Mabpl) -> None:
+    clip = EXAMPLE["clip"]
+    files = write(tmp_path, {"c": clip["human"]}, a={"c": clip["candidate_a"]}, b={"c": clip["candidate_b"]})
+    arms = [text for name, file in files.items() for text in ("--arms", f"{name}={file}")]
+    for dimension in TOURNAMENT:
+        command = ["prompts", "show", "--root", tmp_path, "--kind", dimension, "--clip", "c"]
+        sent = mabpl_(*command, *arms, "--json").json
+        first, second = (item["messages"][1]["content"] for item in sent)
+        assert first.split("\n") == EXAMPLE[dimension]["user"]
+        assert sides(second) == sides(first)[::-1]
+        assert mabpl_(*command, *arms[:2]).code == 2
+
+
 def test_the_judge_of_a_tournament_thinks_at_low_effort_with_one_seed() -> None:
     there, _ = from_environment("timing", environ={})
     here, _ = from_environment("labels", base_url="http://127.0.0.1:1/v1", model="m", environ={})

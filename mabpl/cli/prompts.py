@@ -19,13 +19,19 @@ def command() -> None:
 
 
 @command.command("show")
-@click.option("--kind", type=click.Choice(["pa", "joint"]), default="pa", show_default=True, help="Which judge.")
+@click.option(
+    "--kind", type=click.Choice(["pa", "joint", "timing", "labels"]), default="pa", show_default=True,
+    help="Which judge; timing and labels are a tournament's.",
+)  # fmt: skip
 @click.option("--predicted", metavar="LABEL", help="The predicted label of a pair.")
 @click.option("--primary", metavar="LABEL", help="Its human label.")
 @click.option("--also", metavar="LABEL", multiple=True, help="Another human label in its time span (pa).")
 @click.option("--instruction", metavar="TEXT", help="The episode instruction (joint).")
 @click.option("--clip", metavar="ID", help="Every pair of this clip, in place of two labels.")
 @click.option("--run", metavar="NAME", help="Which of the dataset folder's runs.")
+@click.option(
+    "--arms", metavar="NAME=FILE", multiple=True, help="An arm of a tournament, two or more (timing, labels)."
+)
 @click.option("--root", "root_after", type=click.Path(), help="The dataset folder, whose own prompts are used.")
 @click.option("--json", "as_json", is_flag=True, help="A list of {request, messages}: the messages exactly as sent.")
 @common.settings_options
@@ -39,18 +45,24 @@ def show(
     instruction: str | None,
     clip: str | None,
     run: str | None,
+    arms: tuple[str, ...],
     root_after: str | None,
     as_json: bool,
     settings: Settings,
 ) -> None:
-    """Print what would be sent for a pair of labels (--predicted, --primary), or for the pairs of a clip (--clip)."""
-    from mabpl.judges.prompts import load_prompts, messages
+    """Print what would be sent for a pair of labels (--predicted, --primary), or for the pairs of a clip (--clip).
+
+    Of a tournament (--kind timing or labels): for every two --arms on a clip (--clip), in both orders.
+    """
+    from mabpl.judges.prompts import TOURNAMENT, load_prompts, messages
     from mabpl.judges.requests import single
     from mabpl.tables.files import to_json
 
     root = root_after or ctx.obj
     prompts = load_prompts(root)
-    if clip is not None:
+    if kind in TOURNAMENT:
+        requests, prompts = _of_arms(kind, root, clip, arms, settings)
+    elif clip is not None:
         requests = _of_clip(kind, root, clip, run, prompts, settings)
     elif predicted is not None and primary is not None:
         requests = [single(kind, predicted, primary, prompts, settings, also=also, instruction=instruction)]
@@ -72,6 +84,20 @@ def _of_clip(
     else:
         _, requests = joint_requests(scores.matches, scores.segments, scores.table("clips"), prompts, settings)
     return list(as_requests(requests))
+
+
+def _of_arms(
+    kind: Any, root: str | None, clip: str | None, arms: tuple[str, ...], settings: Settings
+) -> tuple[list[Request], Prompts]:
+    from mabpl.benchmarks.micro_annotation.inputs import Request as Inputs
+    from mabpl.judges.requests import as_requests
+    from mabpl.tournament.arms import parse_arms
+    from mabpl.tournament.running import prepare
+
+    if clip is None or len(arms) < 2:
+        raise UsageError("a comparison is of two arms on a clip", "give --clip ID --arms a=FILE --arms b=FILE")
+    plan = prepare(Inputs(root, clips=[clip]), parse_arms(arms), [kind], settings).comparing.plan
+    return list(as_requests(plan.of(kind))), plan.prompts
 
 
 def _readable(sent: list[dict[str, Any]]) -> str:
