@@ -244,6 +244,26 @@ def test_the_kernel_finds_the_defined_matching_where_pairs_compete(kernels: str,
     assert sorted(expected) == [(m, row) for m, row in enumerate(owner.tolist()) if row >= 0]
 
 
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_rows_find_the_defined_assignment_at_any_cost(seed: int) -> None:
+    """More than lateness can show: costs that are no differences of times."""
+    draw, kernels = random.Random(seed), engine.plain_kernels()
+    for _ in range(30):
+        rows, columns, most = draw.randint(2, 6), draw.randint(2, 7), draw.choice([1, 1, 2, 4])
+        costs = {(r, c): draw.randint(0, most) for r in range(rows) for c in range(columns) if draw.random() < 0.5}
+        first = [sum(r < row for r, _ in costs) for row in range(rows + 1)]
+        edges = [c for _, c in sorted(costs)], [costs[pair] for pair in sorted(costs)], 5 * (rows + 1)
+        u, v, row_of, column_of = [0] * rows, [0] * columns, [-1] * columns, [-1] * rows
+        state = (u, v, row_of, column_of)
+        for row in range(rows):
+            kernels.insert_row(row, first, *edges, *state, [-1] * columns, [0] * columns, [0] * columns)
+        for row in range(rows):
+            kernels.settle_row(row, rows, first, *edges, *state, [0] * (rows + 1), [0] * (rows + 1))
+        assert [(r, c) for r, c in enumerate(column_of) if c >= 0] == reference.most_then_cheapest(costs)
+        assert all(row_of[c] == r for r, c in enumerate(column_of) if c >= 0)
+
+
 CLIPS = st.lists(st.tuples(SEGMENTS, SPOKEN, SPOKEN, st.booleans()), min_size=1, max_size=4)
 
 
