@@ -377,6 +377,16 @@ def test_counts_are_pooled_and_cells_averaged() -> None:
     assert scores.scores.filter(pl.col("task").is_null())["track"].to_list() == [None, None]  # tracks have one task
 
 
+def test_a_run_that_lacks_a_cell_has_no_mean_over_all() -> None:
+    corpus = small()
+    corpus.mentions.append({**corpus.mentions[0], "run": "b", "mention": 0, "time_s": 50.0})
+    clips = corpus.scores().clip_scores.filter((pl.col("run") == "a") | (pl.col("track") == TRACK))
+    for ci in (0.95, None):
+        added = event_scores.add_up(clips, EventOptions(), ci=ci)
+        assert added.select("run", "track").rows() == [("a", TRACK), ("a", "shop"), ("a", None), ("b", TRACK)]
+        assert added["f1"].to_list() == pytest.approx([40.0, 200 / 3, (40 + 200 / 3) / 2, 0.0])
+
+
 def test_duplicates_may_be_ignored() -> None:
     home = row(small().scores(EventOptions(duplicates="ignored")), "a", TRACK, TASK)
     assert (home["duplicates"], home["timing_duplicates"]) == (1, 1)
