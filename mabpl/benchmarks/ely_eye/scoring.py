@@ -46,6 +46,10 @@ class ElyScores:
     def partial(self) -> bool:
         return bool(self.facts["partial"])
 
+    def views(self) -> dict[str, pl.DataFrame]:
+        """The tables for `mabpl.connect`."""
+        return {"ely_query_scores": self.queries, "ely_scores": self.scores}
+
     def failures(self) -> list[str]:
         """A line per gate that does not hold."""
         rows = self.scores.filter(pl.col("passed").eq(False))
