@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from mabpl.benchmarks.ely_eye import results, scoring
-from mabpl.benchmarks.ely_eye.adding_up import add_up
+from mabpl.benchmarks.ely_eye.adding_up import Part, add_up, intervals, readings
 from mabpl.benchmarks.ely_eye.compare import compare
 from mabpl.benchmarks.ely_eye.options import ElyOptions
 from mabpl.benchmarks.ely_eye.runs import Runs, check_runs, read_runs
@@ -292,12 +292,10 @@ def test_a_run_against_itself_does_not_change(both: scoring.ElyScores) -> None:
 
 def test_the_paired_interval_draws_the_same_sources_on_both_sides(both: scoring.ElyScores) -> None:
     """Drawn again one by one, over all queries."""
-    draws = 300
     one, two = (both.queries.filter(run=run).sort("query_id") for run in ("careful", "hasty"))
     names = sorted(set(one["cluster"]))
-    weights = bootstrap.clip_weights(len(names), bootstrap.REPLICATES)[:draws]
     differences = []
-    for draw in weights:
+    for draw in bootstrap.clip_weights(len(names), 80):
         times = dict(zip(names, draw.astype(int), strict=True))
         values = []
         for rows in (one, two):
@@ -305,15 +303,8 @@ def test_the_paired_interval_draws_the_same_sources_on_both_sides(both: scoring.
             values.append(add_up(repeated.with_columns(run=pl.lit("")), ElyOptions(), by=("all",), ci=None)["value"])
         differences.append((values[0] - values[1]).to_numpy())
     low, high = bootstrap.percentile_interval(np.array(differences, dtype=float))
-    from mabpl.benchmarks.ely_eye.adding_up import Part, intervals, readings
-
     order = [place for place, _, _ in readings()]
-    monkey = bootstrap.clip_weights
-    try:
-        bootstrap.clip_weights = lambda clips, replicates, stratum=0: monkey(clips, bootstrap.REPLICATES)[:replicates]  # type: ignore[assignment]
-        (bounds,) = intervals([[Part.of(one), Part.of(two)]], replicates=draws)
-    finally:
-        bootstrap.clip_weights = monkey
+    (bounds,) = intervals([[Part.of(one), Part.of(two)]], replicates=80)
     assert bounds[0][order] == pytest.approx(low, abs=1e-9)
     assert bounds[1][order] == pytest.approx(high, abs=1e-9)
 
