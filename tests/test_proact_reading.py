@@ -243,6 +243,14 @@ def test_a_fault_hides_no_other_and_is_told_once(tmp_path: Path) -> None:
     }
 
 
+def test_a_key_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    doc = copy.deepcopy(BASE)
+    doc["clips"]["\ud800"] = {**copy.deepcopy(CLIP), "clip_uid": "\ud800", "sample_ids": [], "qa_items": {}}
+    release = read_release(write(tmp_path, doc))
+    assert ("encoding", 'clips["\\\\ud800"]') in found(release)
+    assert release.clips.is_empty()
+
+
 def test_a_repeated_key_is_seen_wherever_it_is(tmp_path: Path) -> None:
     text = json.dumps(BASE)
     for key, field in ((f'"{C}": ', f"clips.{C}"), ('"rev": ', "rev"), (f'"{Q}": ', QA_AT)):

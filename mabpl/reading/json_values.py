@@ -10,6 +10,7 @@ import json
 import math
 import re
 import reprlib
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -17,6 +18,10 @@ from msgspec import inspect
 
 S = TypeVar("S")
 
+CLOCK_HINT = "write seconds"
+"""The advice on a clock string such as 0:12."""
+
+_KEYS = re.compile(r'\.?([\w-]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]')
 _PLAIN_KEY = re.compile(r"[\w-]+", re.ASCII)
 
 
@@ -126,6 +131,13 @@ def at_key(path: str, key: str) -> str:
     return f"{path}[{json.dumps(key)}]"
 
 
+def keys_of(path: str) -> list[str | int]:
+    """The keys and positions that lead to ``path``, as :func:`at_key` writes it."""
+    return [
+        int(index) if index else json.loads(quoted) if quoted else plain for plain, index, quoted in _KEYS.findall(path)
+    ]
+
+
 def shown(value: Any) -> str:
     """A JSON value in a message, cut short."""
     if value is None or isinstance(value, bool):
@@ -179,26 +191,23 @@ def check(
 
     ``value_rule``: the rule that a value which is none of a literal's breaks. ``nullable``: null was possible too.
     """
-    if isinstance(kind, inspect.Metadata):
-        return check(value, kind.type, path, faults, value_rule=value_rule, nullable=nullable)
-    if isinstance(kind, inspect.UnionType):
-        nullable = any(isinstance(one, inspect.NoneType) for one in kind.types)
-        if nullable and value is None:
-            return None
-        return check(value, kind.types[0], path, faults, value_rule=value_rule, nullable=nullable)
-    if isinstance(kind, inspect.AnyType):
-        return _check_any(value, path, faults)
-    if isinstance(kind, inspect.LiteralType):
+    while True:  # down to what the value itself must be
+        if type(kind) is inspect.Metadata:
+            kind = kind.type
+        elif type(kind) is inspect.UnionType:
+            nullable = nullable or any(type(one) is inspect.NoneType for one in kind.types)
+            kind = kind.types[0]
+        else:
+            break
+    if value is None and nullable:
+        return
+    json_type, inside = _INSIDE.get(type(kind), (None, None))
+    if inside is not None and json_type is not None and isinstance(value, json_type):
+        inside(value, kind, path, faults, value_rule)
+    elif isinstance(kind, inspect.AnyType):
+        _check_any(value, path, faults)
+    elif isinstance(kind, inspect.LiteralType):
         _check_literal(value, kind, path, faults, value_rule, nullable)
-    elif isinstance(kind, inspect.StructType) and isinstance(value, Object):
-        _check_struct(value, kind, path, faults, value_rule)
-    elif isinstance(kind, inspect.DictType) and isinstance(value, Object):
-        _check_dict(value, kind, path, faults, value_rule)
-    elif isinstance(kind, inspect.ListType) and isinstance(value, list):
-        for index, item in enumerate(value):
-            check(item, kind.item_type, f"{path}[{index}]", faults, value_rule=value_rule)
-    elif isinstance(kind, inspect.StrType) and isinstance(value, str):
-        _check_string(value, kind, path, faults)
     elif isinstance(kind, inspect.FloatType | inspect.IntType) and type(value) in (int, float):
         _check_number(value, kind, path, faults)
     elif not (isinstance(kind, inspect.BoolType) and isinstance(value, bool)) and not (
@@ -208,7 +217,6 @@ def check(
         faults.append(
             Fault("wrong-type", path or None, f"is {shown(value)}, expected {expected}", _advice(value, kind))
         )
-    return None
 
 
 def _check_literal(
@@ -221,20 +229,21 @@ def _check_literal(
 
 
 def _check_struct(value: Object, kind: inspect.StructType, path: str, faults: list[Fault], value_rule: str) -> None:
-    known = set()
+    prefix = f"{path}." if path else ""
+    found = 0
     for field in kind.fields:
         name = field.encode_name
-        known.add(name)
-        where = at_key(path, name)
         if name in value.repeated:
-            faults.append(Fault("duplicate-key", where, "is given more than once"))
+            faults.append(Fault("duplicate-key", prefix + name, "is given more than once"))
         if name in value:
-            check(value[name], field.type, where, faults, value_rule=value_rule)
+            found += 1
+            check(value[name], field.type, prefix + name, faults, value_rule=value_rule)
         elif field.required:
-            faults.append(Fault("missing-field", where, "is missing"))
-    if kind.forbid_unknown_fields:
-        unknown = [encodable(name) for name in value if name not in known]
-        faults += [Fault("unknown-key", at_key(path, name), "is no key of the format") for name in unknown]
+            faults.append(Fault("missing-field", prefix + name, "is missing"))
+    if kind.forbid_unknown_fields and found < len(value):
+        unknown = value.keys() - {field.encode_name for field in kind.fields}
+        paths = sorted(at_key(path, encodable(name)) for name in unknown)
+        faults += [Fault("unknown-key", where, "is no key of the format") for where in paths]
 
 
 def _check_dict(value: Object, kind: inspect.DictType, path: str, faults: list[Fault], value_rule: str) -> None:
@@ -242,8 +251,13 @@ def _check_dict(value: Object, kind: inspect.DictType, path: str, faults: list[F
         where = at_key(path, encodable(name))
         if name in value.repeated:
             faults.append(Fault("duplicate-key", where, "is given more than once"))
-        check(name, kind.key_type, where, faults)
+        check(name, kind.key_type, where, faults, value_rule=value_rule)
         check(item, kind.value_type, where, faults, value_rule=value_rule)
+
+
+def _check_list(value: list[Any], kind: inspect.ListType, path: str, faults: list[Fault], value_rule: str) -> None:
+    for index, item in enumerate(value):
+        check(item, kind.item_type, f"{path}[{index}]", faults, value_rule=value_rule)
 
 
 def _check_any(value: Any, path: str, faults: list[Fault]) -> None:
@@ -263,14 +277,23 @@ def _check_any(value: Any, path: str, faults: list[Fault]) -> None:
         faults.append(Fault("non-finite", path, f"is {value}, expected a finite number"))
 
 
-def _check_string(value: str, kind: inspect.StrType, path: str, faults: list[Fault]) -> None:
+def _check_string(value: str, kind: inspect.StrType, path: str, faults: list[Fault], _: str) -> None:
     if len(value) < (kind.min_length or 0):
         faults.append(Fault("wrong-type", path, "is empty, expected a non-empty string"))
     _check_surrogates(value, path, faults)
 
 
+_INSIDE: dict[type[inspect.Type], tuple[type, Callable[[Any, Any, str, list[Fault], str], None]]] = {
+    inspect.StructType: (Object, _check_struct),
+    inspect.DictType: (Object, _check_dict),
+    inspect.ListType: (list, _check_list),
+    inspect.StrType: (str, _check_string),
+}
+"""What a value of a type is in Python, and how its inside is checked."""
+
+
 def _check_surrogates(value: str, path: str, faults: list[Fault]) -> None:
-    if encodable(value) != value:
+    if not value.isascii() and encodable(value) != value:
         faults.append(Fault("encoding", path, "holds half a surrogate pair (\\ud800 to \\udfff)"))
 
 
@@ -291,5 +314,5 @@ def _advice(value: Any, kind: inspect.Type) -> str:
     if not isinstance(kind, inspect.FloatType) or not isinstance(value, str):
         return ""
     if re.fullmatch(r"\s*(\d+:){1,2}\d+([.,]\d+)?\s*", value):
-        return "write seconds; mabpl validate --fix converts mm:ss and hh:mm:ss"
+        return CLOCK_HINT
     return "write the number without quotes" if re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", value) else ""

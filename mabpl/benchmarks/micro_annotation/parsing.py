@@ -15,10 +15,12 @@ import msgspec
 from msgspec import inspect
 
 from mabpl.benchmarks.micro_annotation.rows import LabelsRow, PredictionRow
-from mabpl.reading.json_values import Fault, Object, check, encodable, loads
+from mabpl.reading.json_values import CLOCK_HINT, Fault, Object, check, encodable, loads
 
 LIMIT_US = 2**51
 """Greatest absolute time in microseconds (about 71 years): sums and products of two stay exact."""
+
+_CLOCK_HINT = f"{CLOCK_HINT}; mabpl validate --fix converts mm:ss and hh:mm:ss"
 
 R = TypeVar("R", PredictionRow, LabelsRow)
 
@@ -57,6 +59,7 @@ class RowReader(Generic[R]):
             return Parsed(None, clip_id_in(data), [fault], {})
         faults: list[Fault] = []
         check(value, self._type, "", faults, value_rule="hands-value")
+        faults = [fault._replace(hint=_CLOCK_HINT) if fault.hint == CLOCK_HINT else fault for fault in faults]
         if not isinstance(value, Object):
             return Parsed(None, None, faults, {})
         clip_id = value.get("clip_id")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import inspect
 
-from mabpl.benchmarks.proact_ego_mem.rows import SCHEMA_VERSION, Clip, QaItem, Released, Sample, Video
-from mabpl.reading.json_values import Fault, Object, Reader, check, encodable
+from mabpl.benchmarks.proact_ego_mem.rows import SCHEMA_VERSION, QaItem, Released
+from mabpl.reading.json_values import Fault, Object, Reader, encodable, keys_of
 
-_SAMPLE, _QUESTION, _VIDEO, _CLIP = map(inspect.type_info, (Sample, QaItem, Video, Clip))
+_INSIDE = {"videos": "samples", "clips": "qa_items"}
 _PLACEHOLDERS: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "kind": "", "rev": 0}
-_OF_CLIP = re.compile(r'clips(?:\.([\w-]+)|\[("(?:[^"\\]|\\.)*")\])')
 _SHAPE = {"schema_version", "videos", "clips"}
 
 _READER = Reader(Released)
@@ -41,61 +37,58 @@ def parse(data: bytes) -> Parsed:
     faults = [(_clip_of(fault), fault) for fault in read.faults]
     if foreign or not isinstance(read.raw, Object):
         return Parsed(None, faults, frozenset(), {}, foreign)
-    damaged, orphans = _salvage(read.raw)
-    left: list[Fault] = []
-    check(read.raw, inspect.type_info(Released), "", left)
-    return Parsed(None if left else msgspec.convert(read.raw, Released, strict=False), faults, damaged, orphans, False)
+    try:
+        damaged, orphans = _salvage(read.raw, read.faults)
+        doc = msgspec.convert(read.raw, Released, strict=False)
+    except (msgspec.ValidationError, KeyError):  # of the whole file, or of a key that no path can name
+        return Parsed(None, faults, frozenset(), {}, False)
+    return Parsed(doc, faults, damaged, orphans, False)
 
 
-def _salvage(raw: Object) -> tuple[frozenset[str], dict[str, dict[str, QaItem]]]:
-    """Takes every faulty sample, question, video and clip out of ``raw``, and unknown keys.
+def _salvage(raw: Object, faults: list[Fault]) -> tuple[frozenset[str], dict[str, dict[str, QaItem]]]:
+    """Takes every sample, question, video and clip that has a fault out of ``raw``, and unknown keys.
 
     Gives their ids, and the sound questions of clips that were taken out.
     """
-    raw.repeated = []
-    for name in raw.keys() - set(Released.__struct_fields__):
-        del raw[name]
-    for name, value in _PLACEHOLDERS.items():
-        if type(raw.get(name)) is not type(value):
-            raw[name] = value
-    if not isinstance(raw.get("ground_truth_released"), bool):
-        raw["ground_truth_released"] = raw.get("split") == "dev"
+    owners: set[tuple[str, str]] = set()
+    entries: set[tuple[str, str, str]] = set()
+    for fault in faults:
+        outer, owner, inner, entry = (*keys_of(fault.field or ""), None, None, None, None)[:4]
+        if outer not in _INSIDE:
+            _mend_head(raw, str(outer), fault.rule)
+        elif inner == _INSIDE[str(outer)] and entry is not None:
+            entries.add((str(outer), str(owner), str(entry)))
+        elif owner is not None:
+            owners.add((str(outer), str(owner)))
     damaged: set[str] = set()
+    for outer, owner, entry in entries:
+        inside = _object(_object(raw.get(outer)).get(owner)).get(_INSIDE[outer])
+        _object(inside).pop(entry)
+        damaged.add(entry)
     orphans: dict[str, dict[str, QaItem]] = {}
-    for outer, inner, inner_type, outer_type in (
-        ("videos", "samples", _SAMPLE, _VIDEO),
-        ("clips", "qa_items", _QUESTION, _CLIP),
-    ):
-        owners = raw.get(outer)
-        if not isinstance(owners, Object):
-            continue
-        for owner in owners.values():
-            if isinstance(owner, Object) and isinstance(owner.get(inner), Object):
-                damaged |= _take_out(owner[inner], inner_type).keys()
-        for key, taken in _take_out(owners, outer_type).items():
-            inside = taken.get(inner) if isinstance(taken, Object) else None
-            entries = inside if isinstance(inside, Object) else {}
-            damaged |= {key, *entries}
-            if outer == "clips":
-                orphans[key] = {name: msgspec.convert(entry, QaItem) for name, entry in entries.items()}
+    for outer, owner in sorted(owners):
+        inside = _object(_object(_object(raw.get(outer)).pop(owner)).get(_INSIDE[outer]))
+        damaged |= {owner, *inside}
+        if outer == "clips":
+            orphans[owner] = {key: msgspec.convert(qa, QaItem, strict=False) for key, qa in inside.items()}
     return frozenset(damaged), orphans
 
 
-def _take_out(entries: Object, kind: inspect.Type) -> Object:
-    """The faulty ones of ``entries``, which lose them."""
-    out = Object([])
-    for key, value in list(entries.items()):
-        faults: list[Fault] = []
-        check(value, kind, "", faults)
-        if faults or not key or key in entries.repeated:
-            out[key] = entries.pop(key)
-    entries.repeated = []
-    return out
+def _mend_head(raw: Object, name: str, rule: str) -> None:
+    """So that a fault of the file's head does not hide those of its body."""
+    if rule == "unknown-key":
+        raw.pop(name, None)
+    elif name == "ground_truth_released":
+        raw[name] = raw.get("split") == "dev"
+    elif name in _PLACEHOLDERS and rule != "duplicate-key":
+        raw[name] = _PLACEHOLDERS[name]
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _clip_of(fault: Fault) -> str | None:
     """The clip that a fault's path names."""
-    found = _OF_CLIP.match(fault.field or "")
-    if found is None:
-        return None
-    return found[1] if found[1] is not None else encodable(json.loads(found[2]))
+    outer, clip, *_ = (*keys_of(fault.field or ""), None, None)
+    return encodable(str(clip)) if outer == "clips" and clip is not None else None
