@@ -91,6 +91,8 @@ CASES = [
     ("image", {}, {}, {"width": 8.0, "height": 8.0}, COVERS),
     ("image", {}, box(0, 0, 1, 1), {"width": 8.0, "height": 8.0}, COVERS),
     ("ui_screenshot", BOX, box(20, 10, 30, 20), {}, None),
+    ("ui_screenshot", BOX, box(0, 10, 10, 20), {}, None),
+    ("ui_screenshot", BOX, box(10, 20, 20, 30), {}, None),
     ("ui_screenshot", BOX, box(19, 19, 30, 30), {}, COVERS),
     ("ui_screenshot", BOX, box(12, 0, 13, 10), {}, None),
     ("ui_screenshot", BOX, box(0, 0, 90, 50), {"width": 90.0, "height": 50.0}, WHOLE),
@@ -138,6 +140,14 @@ def test_the_lines_of_a_symbol_stand_for_it_where_the_index_tells_them() -> None
     assert both(gold("code", path="a.py", line=4), atom("code", **named), s, known) is None
     assert both(gold("code", path="a.py", line=4), atom("code", path="a.py", symbols=["g", "f"]), s, known) == WHOLE
     assert both(gold("code", path="a.py", symbol="f"), atom("code", path="a.py"), s, known[:1]) == COVERS
+
+
+def test_a_symbol_is_of_its_path_and_an_atom_of_its_own_lines() -> None:
+    known = [symbol("f", 1, 4), symbol("f", 5, 9, "b.py")]
+    s = source("code")
+    assert both(gold("code", path="a.py", symbol="f"), atom("code", **lines(5, 9)), s, known) is None
+    assert both(gold("code", path="a.py", line=5), atom("code", path="a.py", symbols=["f"]), s, known) is None
+    assert both(gold("code", path="a.py", line=4), atom("code", **lines(5, 9, symbols=["f"])), s, known) is None
 
 
 # --- drawn cases ---
@@ -193,16 +203,15 @@ EXTENTS = st.fixed_dictionaries(
 
 
 @st.composite
-def corpora(draw: st.DrawFn) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
+def corpora(draw: st.DrawFn, modality: str) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
     """Gold, atoms, sources and symbols; two sources of one modality, so that only the right one may be hit."""
-    modality = draw(st.sampled_from(MODALITIES))
     ids = ("s", "t")
     one = st.sampled_from(ids)
     sources = [source(modality, **draw(EXTENTS)) | {"source_id": name} for name in ids]
-    regions = draw(st.lists(st.tuples(one, REGIONS[modality]), max_size=4))
-    pieces = draw(st.lists(st.tuples(one, st.just({}) | PIECES[modality]), max_size=5))
+    regions = draw(st.lists(st.tuples(one, REGIONS[modality]), max_size=8))
+    pieces = draw(st.lists(st.tuples(one, st.just({}) | PIECES[modality]), max_size=10))
     spans = span(LINES, "line_start", "line_end", empty=True)
-    known = draw(st.lists(st.tuples(one, st.sampled_from(PATHS), st.sampled_from(NAMES), spans), max_size=4))
+    known = draw(st.lists(st.tuples(one, st.sampled_from(PATHS), st.sampled_from(NAMES), spans), max_size=6))
     return (
         [gold(modality, **r) | {"source_id": s, "query_id": f"q{i // 2}", "gold": i % 2}
          for i, (s, r) in enumerate(regions)],
@@ -212,10 +221,11 @@ def corpora(draw: st.DrawFn) -> tuple[list[Row], list[Row], list[Row], list[Row]
     )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
-@given(corpora(), st.randoms(use_true_random=False))
-def test_the_join_is_the_definition(corpus: tuple[list[Row], ...], chance: Any) -> None:
-    golds, atoms, sources, symbols = corpus
+@pytest.mark.parametrize("modality", MODALITIES)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), chance=st.randoms(use_true_random=False))
+def test_the_join_is_the_definition(modality: str, data: st.DataObject, chance: Any) -> None:
+    golds, atoms, sources, symbols = corpus = data.draw(corpora(modality))
     of = {s["source_id"]: s for s in sources}
     expected = [
         (g["query_id"], g["gold"], a["atom_id"],
