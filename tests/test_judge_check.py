@@ -183,12 +183,13 @@ def test_one_seed_tells_nothing_about_seeds(mabpl_: Callable[..., Said], monkeyp
     assert {bill.seed for bill in server.ledger} == {7}
 
 
-def test_the_joint_judge(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["joint", "object"])
+def test_the_judges_without_seeds(kind: str, mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
     def mind(pair: str, seed: int | None, attempt: int) -> dict[str, Any]:
         return {"message": {"content": json.dumps({"accept": pair == EQUAL})}}
 
-    with of(mind, monkeypatch, "joint").running() as server:
-        said = check(mabpl_, server, "--kind", "joint")
+    with of(mind, monkeypatch, kind).running() as server:
+        said = check(mabpl_, server, "--kind", kind)
     assert said.code == 0
     assert [bill.seed for bill in server.ledger] == [None] * 6
     assert "none is sent" in str(said.json["findings"])

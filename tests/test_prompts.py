@@ -194,6 +194,8 @@ def test_show_prints_what_is_sent_for_a_pair(capsys: pytest.CaptureFixture[str])
     assert run(["prompts", "show", *pair, "--set-option", "label_hygiene=off"]) == 0
     assert "PREDICTED: wipe the plate</think>\n" in capsys.readouterr().out
     assert run(["prompts", "show", "--predicted", "a"]) == 2
+    assert run(["prompts", "show", "--kind", "object", "--predicted", "it boils", "--primary", "kettle"]) == 0
+    assert "OBJECT: kettle\nMENTION: it boils\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["pa", "joint"])

@@ -20,7 +20,7 @@ _PATIENCE_S = 60.0
 
 
 @click.command("check")
-@click.option("--kind", type=click.Choice(["pa", "joint"]), default="pa", show_default=True, help="Which judge.")
+@click.option("--kind", type=click.Choice(["pa", "joint", "object"]), default="pa", show_default=True, help="Which.")
 @click.option(
     "--predictions", "-p", multiple=True, type=click.Path(), metavar="FILE...",
     help="What is to be judged, for the forecast (with --set: all of the set).",
@@ -49,10 +49,12 @@ def command(
     """
     from mabpl.errors import UsageError
     from mabpl.judges.check import check
-    from mabpl.judges.prompts import load_prompts
+    from mabpl.judges.prompts import FILES, OBJECT_JUDGE, load_prompts
 
     if judge["no_judge"] or judge["how"] not in (None, "api"):
         raise UsageError("judge check asks an endpoint", "leave --judge out, or give --judge api")
+    if kind == "object" and (predictions or where["set_name"]):
+        raise UsageError("there is no forecast for the judge of objects here", "mabpl proact score --dry-run tells it")
     chosen = judging({**judge, "how": "api"}, where, (kind,))
     assert chosen is not None
     asked, endpoint = chosen.judges[kind]
@@ -64,7 +66,12 @@ def command(
     if ctx.get_parameter_source("give_up_after") is ParameterSource.DEFAULT:
         patience = _PATIENCE_S
     checked = check(
-        asked, endpoint, load_prompts(chosen.root), settings, concurrency=chosen.concurrency, give_up_after=patience
+        asked,
+        endpoint,
+        load_prompts(chosen.root, [*FILES, OBJECT_JUDGE]),
+        settings,
+        concurrency=chosen.concurrency,
+        give_up_after=patience,
     )
     ahead = _forecast(checked, chosen, predictions, where, settings) if predictions or where["set_name"] else None
     click.echo(_json(checked, ahead) if as_json else _text(checked, ahead), nl=False)

@@ -20,11 +20,11 @@ def command() -> None:
 
 @command.command("show")
 @click.option(
-    "--kind", type=click.Choice(["pa", "joint", "timing", "labels"]), default="pa", show_default=True,
-    help="Which judge; timing and labels are a tournament's.",
+    "--kind", type=click.Choice(["pa", "joint", "timing", "labels", "object"]), default="pa", show_default=True,
+    help="Which judge; timing and labels are a tournament's, object is ProactEgoMem's.",
 )  # fmt: skip
-@click.option("--predicted", metavar="LABEL", help="The predicted label of a pair.")
-@click.option("--primary", metavar="LABEL", help="Its human label.")
+@click.option("--predicted", metavar="LABEL", help="The predicted label of a pair; object: a mention.")
+@click.option("--primary", metavar="LABEL", help="Its human label; object: the object.")
 @click.option("--also", metavar="LABEL", multiple=True, help="Another human label in its time span (pa).")
 @click.option("--instruction", metavar="TEXT", help="The episode instruction (joint).")
 @click.option("--clip", metavar="ID", help="Every pair of this clip, in place of two labels.")
@@ -54,15 +54,15 @@ def show(
 
     Of a tournament (--kind timing or labels): for every two --arms on a clip (--clip), in both orders.
     """
-    from mabpl.judges.prompts import TOURNAMENT, load_prompts, messages
+    from mabpl.judges.prompts import FILES, OBJECT_JUDGE, TOURNAMENT, load_prompts, messages
     from mabpl.judges.requests import single
     from mabpl.tables.files import to_json
 
     root = root_after or ctx.obj
-    prompts = load_prompts(root)
+    prompts = load_prompts(root, [*FILES, OBJECT_JUDGE])
     if kind in TOURNAMENT:
         requests, prompts = _of_arms(kind, root, clip, arms, settings)
-    elif clip is not None:
+    elif clip is not None and kind != "object":
         requests = _of_clip(kind, root, clip, run, prompts, settings)
     elif predicted is not None and primary is not None:
         requests = [single(kind, predicted, primary, prompts, settings, also=also, instruction=instruction)]

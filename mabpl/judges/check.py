@@ -46,6 +46,7 @@ _MUG = "pick up the blue mug from the table with the right hand"
 _POUR = "pour water from the jug into the blue mug with the left hand"
 
 EQUAL, OBJECT, SPAN, ACTION = "equal in meaning", "wrong object", "out of span", "opposite action"
+PASSING = "named in passing"
 KNOWN = {
     "pa": (
         Known(EQUAL, "take the blue mug off the table with the right hand", _MUG, (_POUR,), True),
@@ -56,6 +57,11 @@ KNOWN = {
         Known(EQUAL, "take the blue mug off the table", _MUG, (), True),
         Known(OBJECT, "pick up the screwdriver from the table", _MUG, (), False),
         Known(ACTION, "put down the blue mug on the table", _MUG, (), False),
+    ),
+    "object": (
+        Known(EQUAL, "The cup of coffee beside you is getting cold.", "coffee mug", (), True),
+        Known(OBJECT, "The screwdriver is still on the table.", "coffee mug", (), False),
+        Known(PASSING, "Your keys lie beside the coffee mug.", "coffee mug", (), False),
     ),
 }
 """Three pairs for each kind of judge; the first is right, the others are not."""
@@ -209,7 +215,7 @@ def _thinking(judge: Judge, found: pl.DataFrame) -> Finding:
     thinks = (pl.col("reasoning") != "") | (pl.col("tokens_reasoning").fill_null(0) > 0)
     thought = found.filter(thinks).height
     said = f"in {thought} of {found.height} answers (text of it, or reasoning tokens)"
-    if thought or judge.kind == "joint":  # whose thinking is at the model's default
+    if thought or judge.kind != "pa":  # of the others it is not published, or the model's default
         return Finding("thinking", "fine", said)
     return Finding("thinking", "doubtful", f"{said}: the published judge thinks; does the extra body switch it on?")
 
@@ -222,7 +228,7 @@ def _seeds(judge: Judge, found: pl.DataFrame) -> Finding:
     """Compares what was asked twice with one seed, and what was asked with several."""
     same = found.filter(pl.col("judge_seed").eq_missing(judge.seeds[0]))
     twice, in_other_words = _vary(same, _VERDICT), _vary(same, (*_VERDICT, *_WORDS))
-    if judge.kind == "joint":
+    if judge.seeds[0] is None:
         said = "none is sent; asked twice, " + ("verdicts differ" if twice else "verdicts are the same")
         return Finding("seed", "doubtful" if twice else "fine", said)
     if twice is None:

@@ -7,7 +7,8 @@ with a language model's verdicts, and what of it was never checked, stands in ``
 
 A pair of clauses gets a likeness of 0-1 from its verbs and things, lowered where both name another place, tool or hand.
 The score of two labels is the F-measure of the human clauses that the prediction covers and of the predicted clauses
-that PRIMARY or ALSO explain. The same labels and the same version give the same verdict in every process.
+that PRIMARY or ALSO explain. A mention in free text names an object if a noun of it is like the object. The same labels
+and the same version give the same verdict in every process.
 """
 
 from __future__ import annotations
