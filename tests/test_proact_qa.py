@@ -60,7 +60,7 @@ def test_missing_and_illegal_letters_are_wrong_and_counted(tmp_path: Path) -> No
         "items": 10, "answered": 7, "missing": 1, "illegal": 2, "correct": 6, "accuracy": 60.0,
     }  # fmt: skip
     assert cell["accuracy_low"] < 60 < cell["accuracy_high"]
-    null = rows[:-1] + [{"qa_id": ids[9], "letter": None}]
+    null = [*rows[:-1], {"qa_id": ids[9], "letter": None}]
     again = score_qa(part, read_submissions(write_rows(tmp_path / "a.jsonl", null), part, parts=["answers"]))
     assert again.select("missing", "illegal", "correct").row(0) == (2, 1, 6)
 
