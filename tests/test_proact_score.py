@@ -312,6 +312,17 @@ def test_a_budget_leaves_clips_unscored_and_the_rest_for_later(score: Score, ser
     assert len({bill.question for bill in server.ledger}) == len(server.ledger)
 
 
+def test_python_asks_the_same_judge_and_keeps_the_same_store(
+    score: Score, server: JudgeServer, release: Release, submissions: Submissions, tmp_path: Path
+) -> None:
+    judging = mabpl.Judging.from_environment(kinds=("object",), store=tmp_path / "judge_cache", concurrency=3)
+    scores = score_events(release, submissions, judge=judging)
+    paid = len(server.ledger)
+    assert paid == scores.requests.height
+    assert score(DEV, "--json").json == event_document(scores)
+    assert len(server.ledger) == paid
+
+
 def test_a_judge_that_never_decides_scores_nothing(score: Score, server: JudgeServer) -> None:
     server.script = lambda question, seed, attempt: "bad_value"
     said = score(DEV / "quiet.jsonl", "--json")
