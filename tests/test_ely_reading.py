@@ -228,6 +228,7 @@ QUERY_CASES: list[tuple[str, int, Change | bytes, list[tuple[str, str | None]]]]
     (UI, 1, put("gold.0.region.bbox", [0, 0, 120, 80]), [("gold-spans-source", "gold[0].region")]),
     (TALK, 1, put("gold.0.region.turn", 7), [("outside-source", "gold[0].region")]),
     (PDF, 2, put("origin.revision", "2026-04"), [("unknown-revision", "origin.revision")]),
+    (PDF, 2, put("origin.revision", "04-01"), [("unknown-revision", "origin.revision")]),
 ]  # fmt: skip
 
 
@@ -356,6 +357,13 @@ def test_rules_of_an_index(root: Path, change: Change | bytes, expected: list[Fo
     edit(root, INDEX, 4, change)
     freeze(root)
     assert sorted(found(root), key=str) == sorted(expected, key=str)
+
+
+def test_a_source_that_is_given_twice_is_in_no_table(root: Path) -> None:
+    edit(root, INDEX, 4, put("source_id", "pdf:manual"))
+    freeze(root)
+    sources = set(read_benchmark(root).sources["source_id"])
+    assert {"pdf:manual", "pdf:notice"}.isdisjoint(sources) and "pdf:budget" in sources
 
 
 def test_an_index_may_name_its_fields_otherwise_and_lie_elsewhere(root: Path) -> None:

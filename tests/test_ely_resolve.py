@@ -101,6 +101,7 @@ CASES = [
     ("video", VIDEO, stretch(20, 30), {}, None),
     ("video", VIDEO, stretch(19.999999, 30), {}, COVERS),
     ("video", stretch(0.3, 1.0), stretch(0.0, 0.1 + 0.2), {}, None),
+    ("video", stretch(0.3, 1.0), stretch(0.9999996, 2.0), {}, None),
     ("video", VIDEO, stretch(10, 10), {}, COVERS),
     ("video", VIDEO, stretch(20, 20), {}, COVERS),
     ("video", VIDEO, stretch(20.001, 20.001), {}, None),
@@ -140,6 +141,7 @@ def test_the_lines_of_a_symbol_stand_for_it_where_the_index_tells_them() -> None
     assert both(gold("code", path="a.py", line=4), atom("code", **named), s, known) is None
     assert both(gold("code", path="a.py", line=4), atom("code", path="a.py", symbols=["g", "f"]), s, known) == WHOLE
     assert both(gold("code", path="a.py", symbol="f"), atom("code", path="a.py"), s, known[:1]) == COVERS
+    assert both(gold("code", path="a.py", line=4), atom("code", path="a.py", symbols=["f"]), s, known[:1]) == COVERS
 
 
 def test_a_symbol_is_of_its_path_and_an_atom_of_its_own_lines() -> None:
