@@ -238,6 +238,12 @@ def test_gates_compare_unrounded_values_and_hold_the_chosen_reading() -> None:
         assert gates.select("recall_unit", "whole_source", "denominator", "passed").rows() == [
             ("region", "excluded", "applicable", passed)
         ]
+    tenth = [query(f"u{i}", gold=False) for i in range(10)]
+    edge = Case(
+        tenth, [atom("g")], ranked={("r", row["query_id"]): ["g"] if i == 0 else [] for i, row in enumerate(tenth)}
+    )
+    held = scored(edge).filter(slice="all", metric="false_recall").drop_nulls("gate")
+    assert held.select("value", "passed").rows() == [(0.1, True)]
     other = scored(case, recall_unit="atom", whole_source="counted", cross_holder="asked", denominator="all")
     held = other.filter(slice="all").drop_nulls("gate").select("metric", *Reading._fields[1:], "denominator").rows()
     assert held[0] == ("recall@10", "atom", "counted", None, "all")
