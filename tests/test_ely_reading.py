@@ -15,6 +15,8 @@ import jsonschema
 import make_ely_sample
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mabpl.benchmarks.ely_eye import Benchmark, read_atoms, read_benchmark, resolve
 from mabpl.benchmarks.ely_eye.rules import RULES
@@ -330,6 +332,38 @@ NUMBER = {"int", "float", "str"}
 def test_which_formats_an_answer_fits(answer: Any, fits: set[str]) -> None:
     formats = ("str", "int", "float", "list", "none")
     assert {f for f in formats if not answer_faults(answer, f, answer is None)} == fits
+
+
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 2**70), st.floats(), st.text(max_size=3), st.just([]), st.just({}),
+    st.just([[1.0]]), st.just({"page": 1.0}), st.just(1e999), st.sampled_from(["\ud800", "2026-01-01T00:00:00+99:99"]),
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_stands_in_a_line_is_told_or_read_but_never_raises(
+    root: Path, benchmark: Benchmark, data: st.DataObject
+) -> None:
+    file = data.draw(st.sampled_from([PDF, UI, CODE, INDEX, MANIFEST, "sets/manifest.json", "atoms/coarse.jsonl"]))
+    kept = (root / file).read_bytes()
+    row = json.loads(kept.splitlines()[0] if file.endswith("l") else kept)
+    at: Any = row
+    while True:
+        key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
+        if not isinstance(at[key], dict | list) or not at[key] or data.draw(st.booleans()):
+            break
+        at = at[key]
+    at[key] = data.draw(JUNK)
+    (root / file).write_bytes(json.dumps(row).encode() + b"\n" + b"\n".join(kept.splitlines()[1:]))
+    try:
+        read = read_benchmark(root)
+        held = read_atoms(root / "atoms/coarse.jsonl", benchmark.sources)
+    finally:
+        (root / file).write_bytes(kept)
+    for table, frame in ((QUERIES, read.queries), (GOLD, read.gold), (ATOMS, held.atoms)):
+        assert frame.schema == table.schema
+        assert not any(frame[column.name].null_count() for column in table.columns if not column.nullable)
 
 
 # --- corpus indexes ---

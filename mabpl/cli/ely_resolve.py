@@ -11,6 +11,7 @@ _LISTED = 10
 
 @click.command("resolve")
 @click.argument("root", required=False, type=click.Path())
+@click.option("--root", "root_after", type=click.Path(), help="The benchmark's folder, in place of ROOT.")
 @click.option("--atoms", required=True, type=click.Path(), metavar="FILE", help="JSON lines or parquet.")
 @click.option(
     "--out", type=click.Path(), metavar="FILE", help="Write the table ely_resolved: .parquet, .jsonl or .csv."
@@ -18,7 +19,15 @@ _LISTED = 10
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @common.quiet_option
 @click.pass_context
-def command(ctx: click.Context, root: str | None, atoms: str, out: str | None, as_json: bool, quiet: bool) -> None:
+def command(
+    ctx: click.Context,
+    root: str | None,
+    root_after: str | None,
+    atoms: str,
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Say which atoms of a system each gold region is.
 
     The gold of ROOT (default: this folder) names sources and regions; the atoms that overlap them depend on how the
@@ -31,7 +40,7 @@ def command(ctx: click.Context, root: str | None, atoms: str, out: str | None, a
     from mabpl.tables.files import to_json
     from mabpl.tables.folder import write_frame
 
-    benchmark = read_benchmark(root or ctx.obj or ".")
+    benchmark = read_benchmark(root or root_after or ctx.obj or ".")
     require_valid(benchmark.problems, "mabpl ely validate", "")
     held = read_atoms(atoms, benchmark.sources)
     require_valid(held.problems, "mabpl ely validate --atoms", "")
