@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -275,8 +275,9 @@ def test_the_fast_way_is_the_plain_one(kernels: str, matching: str, monkeypatch:
         monkeypatch.setattr(engine, "COMPILE_FROM", 0)
     options = EventOptions(matching=matching)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(clips=CLIPS, seed=st.integers(0, 9))
+    @example(clips=[([(0, 0.5, "cup")], [(0, "cup")] * 6, [(0, "cup")] * 6, False)], seed=2)
     def held(clips: list[tuple[list[Segment], list[Said], list[Said], bool]], seed: int) -> None:
         corpus = Corpus()
         expected: dict[tuple[str, str], plain.ScoredClip] = {}

@@ -119,8 +119,10 @@ def _placed(mentions: pl.DataFrame, timelines: pl.DataFrame) -> tuple[pl.DataFra
     time, position = _micros(mentions["time_s"]), mentions["mention"].to_numpy()
     keys = timeline << _TIME_BITS | time
     if not (keys[1:] > keys[:-1]).all():
-        in_turn = ((timeline[1:] != timeline[:-1]) | (position[1:] > position[:-1])).all()
-        order = np.argsort(keys, kind="stable") if in_turn else np.lexsort((position, keys))
+        order = np.argsort(keys, kind="stable")
+        ordered, place = keys[order], position[order]
+        if ((ordered[1:] == ordered[:-1]) & (place[1:] < place[:-1])).any():
+            order = np.lexsort((position, keys))
         mentions, time, timeline = mentions[order], time[order], timeline[order]
     return mentions, time, timeline
 

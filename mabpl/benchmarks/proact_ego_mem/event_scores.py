@@ -185,17 +185,22 @@ Drawn = Mapping[tuple[str, str], npt.NDArray[np.float64]]
 
 def _drawn(clips: pl.DataFrame, wanted: Sequence[Ratio], replicates: int) -> Drawn:
     """Per cell the replicates: float64 (replicates, runs, metrics), NaN for runs that are not in it."""
-    names = clips["run"].unique().sort()
+    above, below = terms(clips, wanted)
+    owner = _codes(clips["run"])
+    runs = int(owner.max(initial=-1)) + 1
     found = {}
-    for stratum, (cell, rows) in enumerate(sorted(clips.group_by(CELL), key=lambda item: str(item[0]))):
-        ids = rows["clip_uid"].unique().sort()
-        cluster, owner = (
-            rows[name].replace_strict(known, np.arange(len(known)), return_dtype=pl.Int64).to_numpy()
-            for name, known in (("clip_uid", ids), ("run", names))
-        )
-        size = (len(ids), len(names))
-        found[cell] = bootstrap.draws(*terms(rows, wanted), cluster, owner, size, replicates, stratum)
+    parts = clips.select(*CELL, "clip_uid").with_row_index("row").partition_by(CELL, as_dict=True)
+    for stratum, (cell, part) in enumerate(sorted(parts.items(), key=lambda item: str(item[0]))):
+        rows, cluster = part["row"].to_numpy(), _codes(part["clip_uid"])
+        size = (int(cluster.max()) + 1, runs)
+        found[cell] = bootstrap.draws(above[rows], below[rows], cluster, owner[rows], size, replicates, stratum)
     return found
+
+
+def _codes(names: pl.Series) -> Integers:
+    """The place of each name among the sorted ones."""
+    codes: Integers = names.rank("dense").to_numpy().astype(np.int64) - 1
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +223,9 @@ class Bounds:
         """``rows``, the means over ``members``, with the intervals."""
         if self.level is None or rows.is_empty():
             return rows
-        total = np.zeros(self.drawn[members[0]].shape)
-        known = np.zeros(total.shape)
-        for cell in members:
-            there = ~np.isnan(self.drawn[cell])
-            np.add(total, self.drawn[cell], out=total, where=there)
-            known += there
-        return self._bounded(rows, bootstrap.divided(total, known))
+        known = sum((~np.isnan(self.drawn[cell])).astype(np.float64) for cell in members)
+        total = sum(np.nan_to_num(self.drawn[cell]) for cell in members)
+        return self._bounded(rows, bootstrap.divided(np.asarray(total), np.asarray(known)))
 
     def _bounded(self, rows: pl.DataFrame, values: bootstrap.Floats) -> pl.DataFrame:
         """`<metric>_low` and `<metric>_high`; null where the value is, or one clip alone could be drawn."""
