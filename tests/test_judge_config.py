@@ -10,7 +10,7 @@ import pytest
 
 from mabpl.errors import UsageError
 from mabpl.judges.judge import OPENROUTER, SELF_HOSTED, Judge, JudgeKind, from_environment, route_of
-from mabpl.judges.types import Request
+from mabpl.judges.types import Request, fingerprint
 
 REQUEST = Request("0" * 32, "pa", "wipe the plate", "clean the plate")
 MESSAGES = [{"role": "system", "content": "Grade."}, {"role": "user", "content": "PREDICTED: wipe the plate \u00e9"}]
@@ -91,6 +91,25 @@ def test_what_can_change_the_answer_changes_the_key_and_nothing_else_does() -> N
         )),
     ]  # fmt: skip
     assert len({key(base), *different}) == len(different) + 1
+
+
+@pytest.mark.parametrize("extra", [{}, {"a": ["the messages"]}, {"the messages": 1, "top_k": {"messages": []}}])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        MESSAGES,
+        MESSAGES[1:],
+        [{"role": "system", "content": 'Say "\u2028 the messages".', "name": "x"}, *MESSAGES],
+        [{"role": "user", "content": [{"type": "text", "text": '"the messages"'}]}],
+    ],
+)
+def test_a_key_is_the_fingerprint_of_the_whole(extra: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+    of = judge(base_url=SERVER, model="m", extra_body={**extra, "user": "somebody"})
+    for seed in (None, 3):
+        body = {name: value for name, value in of.question(REQUEST, messages, seed).body.items() if name != "user"}
+        whole = {"version": 1, "judge": "m", "route": SELF_HOSTED, "body": body, "seed": seed}
+        assert key(of, seed, messages) == fingerprint(whole)
 
 
 def test_a_question_carries_all_that_the_store_keeps() -> None:

@@ -28,7 +28,7 @@ from mabpl.judges.judge import from_environment
 from mabpl.judges.parsing import parse
 from mabpl.judges.prompts import PACKETS, TOURNAMENT, load_prompts, messages
 from mabpl.judges.requests import as_requests, single
-from mabpl.judges.types import Request
+from mabpl.judges.types import Request, fingerprint
 from mabpl.settings import Settings
 from mabpl.tournament import embedded, examples, running
 from mabpl.tournament.packets import Line, Shown
@@ -80,6 +80,21 @@ def test_a_packet_is_the_one_that_was_worked_out_by_hand(example: running.Prepar
         dimension, first.predicted_label, first.primary, prompts, Settings(label_hygiene="off"),
         also=first.also, instruction=first.instruction,
     ) == first  # fmt: skip
+
+
+def test_a_request_is_named_by_the_fingerprint_of_all_that_is_shown(root: Path) -> None:
+    arms = dict(text.split("=") for text in arm_files(root, *NAMES))
+    comparing = running.prepare(Inputs(str(root), set_name="operator"), {**arms, "again": arms[NAMES[0]]}).comparing
+    for request in as_requests(comparing.plan.requests):
+        named = [1, request.kind, request.prompt_hash, request.predicted_label, request.primary, list(request.also)]
+        assert request.request == fingerprint([*named, request.instruction])
+    texts = {request.request: request for request in as_requests(comparing.plan.requests)}
+    for _, clip, dimension, first, second, name in comparing.comparisons.iter_rows():
+        shown = comparing.packets[dimension]
+        sides = [shown.arms[SET, clip][arm].text for arm in (first, second)]
+        assert [texts[name].predicted_label, *texts[name].also] == sides
+        assert (texts[name].primary, texts[name].kind) == (shown.human[SET, clip].text, dimension)
+    assert (comparing.comparisons.height, len(texts)) == (5 * 4 * 6 * 2, (4 * 3 + 1) * 6 * 2)  # one meets its equal
 
 
 def test_timing_shows_no_label_and_labels_show_no_time(example: running.Prepared) -> None:

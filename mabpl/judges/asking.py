@@ -106,9 +106,12 @@ def questions(of: Plan, kind: JudgeKind, judge: Judge, price: Price | None = Non
     longest = judge.template.get("max_tokens") or judge.template.get("max_completion_tokens") or _LONGEST_ANSWER
     for request in requests.as_requests(of.of(kind)):
         said = messages(request, of.prompts)
-        worst = 0.0 if price is None else price.of(sum(len(m["content"].encode()) for m in said) // 2, longest)
-        for seed in judge.seeds:
-            yield replace(judge.question(request, said, seed), worst_cost=worst)
+        asked = (judge.question(request, said, seed) for seed in judge.seeds)
+        if price is None:
+            yield from asked
+            continue
+        worst = price.of(sum(len(m["content"].encode()) for m in said) // 2, longest)
+        yield from (replace(question, worst_cost=worst) for question in asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ judge, one call without a seed; whom the authors of ProactEgoMem ask is not know
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import json
 import os
@@ -20,7 +21,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from mabpl.errors import UsageError
-from mabpl.judges.types import Question, Request, fingerprint
+from mabpl.judges.types import Question, Request, canonical, digest, fingerprint
 
 VERSION = 1
 """Part of every question's key."""
@@ -45,6 +46,7 @@ _THINKING_AT_OPENROUTER = {"reasoning": {"enabled": True}}
 _THINKING_ELSEWHERE = {"chat_template_kwargs": {"thinking": True}}
 _LOW_AT_OPENROUTER = {"reasoning": {"effort": "low"}}
 _LOW_ELSEWHERE = {"chat_template_kwargs": {"thinking": True, "reasoning_effort": "low"}}
+_MESSAGES = "the messages"
 _OUTSIDE_THE_KEY = ("stream", "user", "metadata")
 _OURS = {"model", "messages", "stream", "seed"}
 _PRIVATE_ENDINGS = (".local", ".localhost", ".internal", ".intranet", ".lan", ".home", ".corp", ".home.arpa")
@@ -68,9 +70,21 @@ class Judge:
         body: dict[str, Any] = {"model": self.model, "messages": list(messages), **self.template}
         if seed is not None:
             body["seed"] = seed
+        return Question(self._key(body), request, self.model, self.route, seed, body)
+
+    def _key(self, body: Mapping[str, Any]) -> str:
+        """The fingerprint of all that can change the answer.
+
+        Messages are long, and most share their system prompt: they are encoded apart, and put in their place.
+        """
         keyed = {name: value for name, value in body.items() if name not in _OUTSIDE_THE_KEY}
-        key = fingerprint({"version": VERSION, "judge": self.model, "route": self.route, "body": keyed, "seed": seed})
-        return Question(key, request, self.model, self.route, seed, body)
+        keyed["messages"] = _MESSAGES
+        around = {"version": VERSION, "judge": self.model, "route": self.route, "body": keyed, "seed": body.get("seed")}
+        before, *after = canonical(around).split(f'"{_MESSAGES}"')
+        if len(after) != 1:  # somebody's template holds these very words
+            return fingerprint({**around, "body": {**keyed, "messages": body["messages"]}})
+        inner = ",".join(_canonical_message(message) for message in body["messages"])
+        return digest(f"{before}[{inner}]{after[0]}")
 
     @property
     def profile(self) -> dict[str, Any]:
@@ -82,6 +96,18 @@ class Judge:
             "judge_seeds": [seed for seed in self.seeds if seed is not None],
             "body": dict(self.template),
         }
+
+
+def _canonical_message(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if message.get("role") == "system" and isinstance(content, str) and len(message) == 2:
+        return _canonical_system(content)
+    return canonical(message)
+
+
+@functools.lru_cache(maxsize=8)
+def _canonical_system(content: str) -> str:
+    return canonical({"role": "system", "content": content})
 
 
 def from_environment(

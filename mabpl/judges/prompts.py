@@ -162,11 +162,18 @@ _PACKET_PLACE = re.compile(r"\{\{\s*packet\s*\}\}|\$?\{\s*packet\s*\}|\[\[\s*pac
 
 def _comparison(prompt: str, packet: str) -> list[Message]:
     """``prompt`` as the system message, or with the packet in it where it names a place for one."""
-    place = _PACKET_PLACE.search(prompt)
+    place = _packet_place(prompt)
     if place is None:
         return _chat(prompt, f"{packet}\n\n{_LAST_LINE}")
-    filled = prompt[: place.start()] + packet + prompt[place.end() :]
+    filled = prompt[: place[0]] + packet + prompt[place[1] :]
     return [{"role": "user", "content": f"{filled.rstrip()}\n\n{_LAST_LINE}"}]
+
+
+@functools.lru_cache(maxsize=8)
+def _packet_place(prompt: str) -> tuple[int, int] | None:
+    """From where to where ``prompt`` names a place for the packet."""
+    found = _PACKET_PLACE.search(prompt)
+    return None if found is None else found.span()
 
 
 # --- a foreign joint rubric's placeholders ---

@@ -11,8 +11,18 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def fingerprint(value: Any) -> str:
-    """BLAKE2b-128 (32 hex digits) of the canonical JSON of ``value``: keys sorted, no spaces, UTF-8, no NaN."""
-    return hashlib.blake2b(_CANONICAL.encode(value).encode(), digest_size=16).hexdigest()
+    """The digest of the canonical JSON of ``value``."""
+    return digest(canonical(value))
+
+
+def canonical(value: Any) -> str:
+    """``value`` as JSON: keys sorted, no spaces, no NaN."""
+    return _CANONICAL.encode(value)
+
+
+def digest(text: str) -> str:
+    """BLAKE2b-128 (32 hex digits) of ``text`` in UTF-8."""
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, combinations
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -13,7 +16,6 @@ from mabpl.judges.asking import Plan
 from mabpl.judges.judge import JudgeKind
 from mabpl.judges.prompts import Prompts
 from mabpl.judges.requests import VERSION
-from mabpl.judges.types import fingerprint
 from mabpl.tables.schemas import REQUESTS
 from mabpl.tables.tournament import COMPARISONS
 from mabpl.tournament.packets import Dimension, Packets, Shown, packets
@@ -42,25 +44,75 @@ def compare(scores: Scores, dimensions: Sequence[Dimension], prompts: Prompts) -
     """
     shown = {dimension: packets(scores, dimension) for dimension in dimensions}
     asked: dict[JudgeKind, pl.DataFrame] = {}
-    rows: dict[str, list[object]] = {}
+    requests = [REQUESTS.empty()]
     for dimension, of in shown.items():
-        prompt_hash = prompts.hash(dimension)
-        met: list[tuple[str, ...]] = []
-        for clip, arms in of.arms.items():
-            for first, second in sorted(permutations(arms, 2), key=lambda pair: (sorted(pair), pair)):
-                row = _request(dimension, of.human[clip], arms[first], arms[second], of.note, prompt_hash)
-                rows.setdefault(str(row[0]), row)
-                met.append((*clip, dimension, first, second, str(row[0])))
-        asked[dimension] = pl.DataFrame(met, schema=COMPARISONS.schema, orient="row")
-    requests = pl.DataFrame(list(rows.values()), schema=REQUESTS.schema, orient="row")
-    return Comparing(Plan(prompts, asked, requests), shown)
+        asked[dimension], distinct = _met(dimension, of, prompts.hash(dimension))
+        requests.append(distinct)
+    return Comparing(Plan(prompts, asked, pl.concat(requests)), shown)
 
 
-def _request(
-    dimension: Dimension, human: Shown, first: Shown, second: Shown, note: str | None, prompt_hash: str
-) -> list[object]:
-    """A row of `requests`."""
-    name = fingerprint([VERSION, dimension, prompt_hash, first.text, human.text, [second.text], note])
-    every = (human, first, second)
-    altered, risky = any(one.altered for one in every), any(one.risky for one in every)
-    return [name, dimension, first.text, human.text, [second.text], note, prompt_hash, altered, risky]
+class _Side(NamedTuple):
+    """A timeline in a request: its place among the texts, its text as JSON, and its marks."""
+
+    place: int
+    json: bytes
+    altered: bool
+    risky: bool
+
+
+class _Distinct(NamedTuple):
+    """A request: the places of the first, human and second text, and its marks."""
+
+    predicted_label: int
+    primary: int
+    also: int
+    altered: bool
+    risky: bool
+
+
+def _met(dimension: Dimension, of: Packets, prompt_hash: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """`comparisons` and the distinct `requests` of one dimension.
+
+    A fingerprint is that of [version, kind, prompt hash, first, human, [second], note]. It is hashed from parts: a
+    timeline of many comparisons is encoded once.
+    """
+    texts: list[str] = []
+
+    def side(one: Shown) -> _Side:
+        texts.append(one.text)
+        return _Side(len(texts) - 1, json.dumps(one.text, ensure_ascii=False).encode(), one.altered, one.risky)
+
+    opening = hashlib.blake2b(f'[{VERSION},"{dimension}","{prompt_hash}",'.encode(), digest_size=16)
+    ending = f"],{json.dumps(of.note, ensure_ascii=False)}]".encode()
+    met: list[tuple[str, ...]] = []
+    distinct: dict[str, _Distinct] = {}
+    for clip, arms in of.arms.items():
+        human = side(of.human[clip])
+        sides = {arm: side(shown) for arm, shown in arms.items()}
+        begun = {arm: opening.copy() for arm in sides}
+        for arm, begin in begun.items():
+            begin.update(sides[arm].json + b"," + human.json + b",[")
+        for first, second in chain.from_iterable((pair, pair[::-1]) for pair in combinations(sorted(sides), 2)):
+            whole = begun[first].copy()
+            whole.update(sides[second].json + ending)
+            name = whole.hexdigest()
+            met.append((*clip, first, second, name))
+            if name not in distinct:
+                a, b = sides[first], sides[second]
+                altered, risky = a.altered or human.altered or b.altered, a.risky or human.risky or b.risky
+                distinct[name] = _Distinct(a.place, human.place, b.place, altered, risky)
+    comparisons = pl.DataFrame(_columns(met, ("set", "clip_id", "first", "second", "request")))
+    places = pl.DataFrame(_columns(distinct.values(), _Distinct._fields))
+    every = pl.Series(texts, dtype=pl.String)
+    requests = places.with_columns(
+        *(every.gather(places[name]).alias(name) for name in ("predicted_label", "primary", "also")),
+        request=pl.Series(list(distinct), dtype=pl.String),
+        kind=pl.lit(dimension),
+        instruction=pl.lit(of.note, pl.String),
+        prompt_hash=pl.lit(prompt_hash),
+    ).with_columns(pl.concat_list("also"))
+    return COMPARISONS.conform(comparisons.with_columns(dimension=pl.lit(dimension))), REQUESTS.conform(requests)
+
+
+def _columns(rows: Iterable[tuple[Any, ...]], names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    return dict(zip(names, zip(*rows, strict=True), strict=True)) or dict.fromkeys(names, ())

@@ -145,7 +145,8 @@ def _temporal(row: _Row) -> str:
 
 def _matched(name: str, found: list[int | None], human: list[_Row]) -> str:
     """How many were matched, and which human segments were not."""
-    left = [row["number"] for row in human if row["number"] not in set(found)]
+    matched = set(found)
+    left = [row["number"] for row in human if row["number"] not in matched]
     count = sum(number is not None for number in found)
     of = f"{len(found)} candidate and {len(human)} human segments"
     return f"{name}: {count} matched of {of}; human segments without a match: {_numbers(left)}"
