@@ -352,7 +352,9 @@ def test_score_and_compare_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     assert mabpl([*base, *cli(HASTY, "--split", "test", "--quiet")]) == 0
     assert "split test (final acceptance only)" in capsys.readouterr().out
     assert mabpl(cli("ely", "compare", tmp_path / "a.json", tmp_path / "b")) == 0
-    assert "Gate lost: all: holder" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Gate lost: all: holder" in told
+    assert all(digest in told for kind in ("manifest", "set") for digest in document["sha256"][kind].values())
     assert mabpl(cli("ely", "compare", tmp_path / "a.json", tmp_path / "b", "--gates", "--json", "--all")) == 1
     assert {"n_a", "n_b", "divided_by_a", "divided_by_b"} < set(json.loads(capsys.readouterr().out)["metrics"][0])
     for wrong, words in (
@@ -372,10 +374,17 @@ def test_a_run_that_lacks_queries_ends_with_3_and_one_with_faults_with_1(
     path = write(tmp_path / "short.jsonl", lines(CAREFUL)[:-8])
     base = cli("ely", "score", "--root", SAMPLE, "--atoms", FINE, path, "--quiet")
     assert mabpl(base) == 1
-    assert "missing-query" in capsys.readouterr().err
+    told = capsys.readouterr().out
+    assert told.count(f"error: {path}, ") == 7
+    assert "[missing-query]" in told
+    assert mabpl([*base, "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["problems"]) == 8
     assert mabpl([*base, "--missing", "skip"]) == 3
     assert "Partial" in capsys.readouterr().out
     assert mabpl([*base, "--missing", "empty"]) == 0
+    capsys.readouterr()
+    assert mabpl([*base, "--missing", "empty", "--check"]) == 0
+    assert capsys.readouterr().out.endswith("1 run, 31 queries of the split dev: valid\n")
 
 
 def test_a_benchmark_with_errors_is_not_scored(tmp_path: Path) -> None:

@@ -87,14 +87,14 @@ def note(text: str, quiet: bool = False) -> None:
         click.echo(plain(text), err=True)
 
 
-def tell_warnings(problems: pl.DataFrame, quiet: bool) -> None:
-    """One line that counts the warnings."""
+def tell_warnings(problems: pl.DataFrame, quiet: bool, lister: str = "mabpl validate") -> None:
+    """One line that counts the warnings. ``lister``: the command that lists them."""
     from mabpl.reading.problems import counts
 
     warnings = counts(problems.filter(severity="warning"))
     if not warnings.is_empty():
         listed = ", ".join(f"{rule} {count}" for _, rule, count in warnings.iter_rows())
-        note(f"warnings: {listed} (mabpl validate lists them)", quiet)
+        note(f"warnings: {listed} ({lister} lists them)", quiet)
 
 
 def tell_problems(

@@ -33,6 +33,7 @@ _SLICES = ("all", "modality", "scenario", "holder")
 @click.option("--by", default="all,modality", metavar="A,B,...", help=f"Slices to print: {', '.join(_SLICES)}.")
 @click.option("--every", is_flag=True, help="Print every reading of every slice, not only the chosen one.")
 @click.option("--gates", is_flag=True, help="Exit code 1 where a gate does not hold, over all or in a modality.")
+@click.option("--check", is_flag=True, help="Check the files alone, and list every problem.")
 @click.option("--out", type=click.Path(), metavar="FILE", help="Write the result as one JSON document.")
 @click.option("--tables", type=click.Path(), metavar="DIR", help="Write the result as a folder of parquet tables.")
 @click.option("--format", "format_", type=click.Choice(["terminal", "markdown", "csv", "json"]), default="terminal")
@@ -47,10 +48,12 @@ def command(
 
     RUN: JSON lines or parquet (files, folders, globs), a row per query: see `mabpl schema ely_run`. Prints recall@10,
     MRR, nDCG@10, false recall, temporal and holder correctness and latencies, each with n and denominator, and the
-    gates. Gates alone do not change the exit code: see --gates.
+    gates. Gates alone do not change the exit code: see --gates. Files with errors are not scored: every problem is
+    listed (exit code 1).
     """
     from mabpl.benchmarks.ely_eye import results, scoring
     from mabpl.errors import unknown_name
+    from mabpl.reading.problems import errors_of
     from mabpl.report.ely import scores_text
     from mabpl.tables import files
 
@@ -61,8 +64,12 @@ def command(
     inputs = scoring.gather(root_after or ctx.obj or ".", atoms, runs, options, split)
     for remark in inputs.runs.notes:
         common.note(remark, quiet)
+    if rest["check"] or not errors_of(inputs.problems).is_empty():
+        count = len(inputs.runs.sources)
+        checked = f"{count} run{'s' * (count != 1)}, {inputs.queries.height} queries of the split {split}"
+        return common.tell_problems(inputs.problems, checked, rest["as_json"], True, kind="")
     scores = scoring.score(inputs, options)
-    common.tell_warnings(inputs.problems, quiet)
+    common.tell_warnings(inputs.problems, quiet, "mabpl ely score --check")
     if rest["as_json"]:
         click.echo(files.to_json(results.document(scores)), nl=False)
     else:

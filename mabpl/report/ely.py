@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -101,11 +102,16 @@ def _notes(scores: ElyScores) -> Iterator[str]:
     yield f"Of all: the same total over all N queries of the row. Gates hold {held}, unrounded."
     yield from _WORDS_TOLD
     yield "Options: " + ", ".join(f"{k}={v}" for k, v in options.as_dict().items() if v is not None)
-    for kind in ("manifest", "sets_manifest", "set"):
-        for file, sha256 in scores.facts["sha256"][kind].items():
-            yield f"SHA-256 {sha256}  {file}"
+    yield from _digests(scores.facts)
     if scores.partial:
         yield "Partial: queries that a run lacks were left out."
+
+
+def _digests(facts: dict[str, Any]) -> Iterator[str]:
+    """The benchmark that was scored: every report states it."""
+    for kind in ("manifest", "sets_manifest", "set"):
+        for file, sha256 in facts["sha256"].get(kind, {}).items():
+            yield f"SHA-256 {sha256}  {file}"
 
 
 def comparison_text(comparison: Comparison, *, format_: Format = "terminal", every: bool = False) -> str:
@@ -138,4 +144,8 @@ def comparison_text(comparison: Comparison, *, format_: Format = "terminal", eve
         f"{name} = {facts['run']} (split {facts['split']})"
         for name, facts in (("A", comparison.a), ("B", comparison.b))
     )
-    return render(shown, format=format_, columns=columns, title=title, notes=notes)
+    digests = list(_digests(comparison.a))
+    if digests != (of_b := list(_digests(comparison.b))):
+        digests = [f"{name}: {line}" for name, lines in (("A", digests), ("B", of_b)) for line in lines]
+    text = render(shown, format=format_, columns=columns, title=title, notes=notes)
+    return text + "".join(f"{plain(line)}\n" for line in digests)

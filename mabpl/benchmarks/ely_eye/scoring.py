@@ -92,7 +92,7 @@ def gather(
 
 def score(inputs: Inputs, options: ElyOptions, *, by: Sequence[str] = SLICES, ci: float | None = 0.95) -> ElyScores:
     """Scores every run. Raises :class:`~mabpl.errors.InvalidTimelines` where a file has an error."""
-    require_valid(inputs.problems, "mabpl ely validate and mabpl ely score --json")
+    require_valid(inputs.problems, "mabpl ely score --check")
     benchmark, atoms = inputs.benchmark, inputs.atoms.atoms
     gold = benchmark.gold.join(inputs.queries, on="query_id", how="semi")
     queries = score_queries(
