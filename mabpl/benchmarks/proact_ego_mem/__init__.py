@@ -1,4 +1,4 @@
-"""ProactEgoMem: released files and submissions as tables, their rules, and the memory probe (QA). Event scoring: `events`."""
+"""ProactEgoMem: released files and submissions as tables, their rules, the memory probe (QA), and events."""
 
 from mabpl.benchmarks.proact_ego_mem.qa import score_qa as score_qa
 from mabpl.benchmarks.proact_ego_mem.release import Release as Release
