@@ -444,6 +444,67 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def replies(file: Path) -> str:
+    """What a batch of :func:`fair`'s comes back as: the last first."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    said = {
+        row["custom_id"]: judge_server.REPLIES[fair(row["body"]["messages"][-1]["content"], row["body"]["seed"], 0)]
+        for row in reversed(rows)
+    }
+    bodies = {key: {"status_code": 200, "body": {"choices": [reply]}} for key, reply in said.items()}
+    return "".join(f"{json.dumps({'custom_id': key, 'response': of, 'error': None})}\n" for key, of in bodies.items())
+
+
+def test_a_batch_holds_the_tournament_that_a_live_judge_does(
+    mabpl_: Mabpl, root: Path, server: JudgeServer, tmp_path: Path
+) -> None:
+    three = held(root, *NAMES[:3])[3:]  # --set, --arms
+    exported = ["judge", "export", "--root", root, *three, "--cache", tmp_path / "batch", "--out"]
+    forecast = mabpl_(*exported, "out.jsonl", "--dry-run")
+    assert "timing: 36 comparisons, 36 distinct requests, 36 calls to make" in forecast.out
+    assert list(Path().iterdir()) == [] and not (tmp_path / "batch").exists()
+    assert mabpl_(*exported, "out.jsonl").out == "out.timing.jsonl  36\nout.labels.jsonl  36\n"
+    for kind in TOURNAMENT:
+        Path(f"back.{kind}.jsonl").write_text(replies(Path(f"out.{kind}.jsonl")), encoding="utf-8")
+    some = Path("back.timing.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("some.jsonl").write_text("".join(some[:10]), encoding="utf-8")
+    assert mabpl_("verdicts", "import", "some.jsonl", "--cache", tmp_path / "batch").code == 0
+    rest = mabpl_(*exported, "rest.jsonl", "--kind", "timing", "--json")
+    assert (rest.json["timing"]["requests"], rest.json["timing"]["known"]) == (26, 10)
+    assert mabpl_(*exported, "rest.jsonl", "--new-only", "--json").json["timing"]["requests"] == 0
+    imported = mabpl_(
+        "verdicts", "import", *(f"back.{kind}.jsonl" for kind in TOURNAMENT), "--cache", tmp_path / "batch"
+    )
+    assert (imported.code, imported.out) == (
+        0, "back.timing.jsonl: 26 new, 10 known before\nback.labels.jsonl: 36 new\n"
+    )  # fmt: skip
+    stored = ["--judge", "stored", "--cache", tmp_path / "batch", "--out", "stored"]
+    assert mabpl_("tournament", "--root", root, *three, *stored).code == 0
+    assert server.ledger == []
+    assert mabpl_("tournament", "--root", root, *three, "--out", "asked").code == 0
+    batch, live = tables(Path("stored")), tables(Path("asked"))
+    assert set(live["verdicts"]["key"]) == set(batch["verdicts"]["key"])
+    for name in set(running.TABLES) - {"verdicts"}:
+        assert_frame_equal(batch[name], live[name])
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--arms", "a=a.jsonl", "b=b.jsonl", "--kind", "pa"], "with --arms, say timing or labels"),
+        (["--kind", "timing"], "give its --arms"),
+        (["--arms", "a=a.jsonl", "-p", "b.jsonl"], "exclude each other"),
+        (["--arms", "a=a.jsonl"], "a tournament needs two arms"),
+        (["--arms", "a=a.jsonl", "b.jsonl"], "is not name=file"),
+    ],
+)
+def test_an_export_of_what_is_none_is_said(mabpl_: Mabpl, root: Path, more: list[str], expected: str) -> None:
+    options = ["--judge-base-url", "http://127.0.0.1:1/v1", "--judge-model", "m", "--out", "out.jsonl"]
+    said = mabpl_("judge", "export", "--root", root, *options, *more)
+    assert (said.code, said.out) == (2, "")
+    assert expected in said.err
+
+
 def test_a_part_is_what_a_run_on_it_gives(mabpl_: Mabpl, root: Path, server: JudgeServer) -> None:
     mabpl_(*held(root, *NAMES), "--out", "whole")
     clips = tables(Path("whole"))["games"]["clip_id"].unique().sort().to_list()[1:4]

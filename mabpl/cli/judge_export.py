@@ -1,16 +1,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mabpl.cli import common
-from mabpl.cli.judges import judge_options, judging, tell_plan
+from mabpl.cli.judges import judge_options, judging, tell_forecasts
 from mabpl.errors import UsageError
 from mabpl.settings import Settings
 
-_KINDS = {"pa": ("pa",), "joint": ("joint",), "both": ("pa", "joint")}
+if TYPE_CHECKING:
+    import polars as pl
+
+    from mabpl.judges.asking import Plan
+    from mabpl.judges.batch import Written
+    from mabpl.judges.judge import JudgeKind
+
+_OF_LABELS: tuple[JudgeKind, ...] = ("pa", "joint")
+_OF_ARMS: tuple[JudgeKind, ...] = ("timing", "labels")
 
 
 @click.command("export")
@@ -18,11 +26,15 @@ _KINDS = {"pa": ("pa",), "joint": ("joint",), "both": ("pa", "joint")}
     "--predictions", "-p", multiple=True, type=click.Path(), metavar="FILE...",
     help="Files, folders or globs; - is standard input (default: all of the dataset folder).",
 )  # fmt: skip
+@click.option(
+    "--arms", multiple=True, metavar="NAME=FILE...", help="The arms of a tournament, in place of predictions."
+)
 @click.argument("more", nargs=-1, type=click.Path())
 @click.option("--out", required=True, type=click.Path(), metavar="FILE.jsonl", help="Where the requests go.")
 @click.option(
-    "--kind", type=click.Choice(list(_KINDS)), default="both", show_default=True, help="Which judge is asked."
-)
+    "--kind", type=click.Choice([*_OF_LABELS, *_OF_ARMS, "both"]), default="both", show_default=True,
+    help="Which judge is asked; both: pa and joint, or timing and labels of --arms.",
+)  # fmt: skip
 @click.option(
     "--max-requests-per-file", type=click.IntRange(1), default=50_000, show_default=True,
     help="More go to FILE-2.jsonl and so on, as what exceeds 200 MB does.",
@@ -35,6 +47,7 @@ _KINDS = {"pa": ("pa",), "joint": ("joint",), "both": ("pa", "joint")}
 @common.quiet_option
 def command(
     predictions: tuple[str, ...],
+    arms: tuple[str, ...],
     more: tuple[str, ...],
     out: str,
     kind: str,
@@ -49,35 +62,77 @@ def command(
     """Write what is still to be asked as batch files, for a provider that takes them.
 
     The format is that of OpenAI's Batch API: {"custom_id", "method", "url", "body"}, one JSON line a request. A batch
-    asks one model, so the PA and the joint judge get a file each (FILE.pa.jsonl and FILE.joint.jsonl). No API key is
-    needed, nor written. `mabpl verdicts import REPLIES.jsonl` takes what the provider returns, and `mabpl score --judge
-    stored` with the same judge options scores with it. Where a provider refuses a field that switches thinking on, say
-    --judge-extra-body '{}'.
+    asks one model, so each judge gets a file of its own (FILE.pa.jsonl and FILE.joint.jsonl; of a tournament,
+    FILE.timing.jsonl and FILE.labels.jsonl, with one judge seed by default). No API key is needed, nor written.
+    `mabpl verdicts import REPLIES.jsonl` takes what the provider returns, and `mabpl score --judge stored`, or `mabpl
+    tournament --judge stored`, with the same judge options, uses it. Where a provider refuses a field that switches
+    thinking on, say --judge-extra-body '{}'.
     """
     if judge["no_judge"] or judge["how"] in ("none", "embedded"):
         raise UsageError("only a judge that is asked can be exported for", "leave --judge away")
     if judge["max_calls"] is not None or judge["max_cost"] is not None:
         raise UsageError("a file of requests has no budget", "--limit N takes fewer clips, --dry-run tells the tokens")
-    from mabpl.benchmarks.micro_annotation import inputs, scoring
-    from mabpl.benchmarks.micro_annotation import judging as judges
+    kinds = _kinds(kind, arms, predictions)
+    from mabpl.judges import asking
     from mabpl.judges.batch import export_questions
     from mabpl.judges.store import Store
-    from mabpl.tables import files
 
-    chosen = judging({**judge, "how": "stored"}, where, _KINDS[kind])  # type: ignore[arg-type]
+    chosen = judging({**judge, "how": "stored"}, where, kinds)
     assert chosen is not None and chosen.store is not None
-    gathered = inputs.gather(common.request(where, (*predictions, *more)), settings)
-    scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
-    common.tell_warnings(gathered.problems, quiet)
+    if arms:
+        plan, problems = _of_arms(where, (*arms, *more), kinds, settings)
+    else:
+        plan, problems = _of_labels(where, (*predictions, *more), kinds, chosen.root, settings)
+    common.tell_warnings(problems, quiet)
     if judge["dry_run"]:
-        return tell_plan(scores, chosen, judge)
-    plan = judges.plan(scores, chosen.kinds, chosen.root)
+        tell_forecasts(asking.forecast(plan, chosen, judge["price_in"]), "comparisons" if arms else "pairs")
+        return 0
     found = {}
     with Store.open(chosen.store) as store:
-        for each in chosen.kinds:
-            target = Path(out) if len(chosen.kinds) == 1 else Path(out).with_suffix(f".{each}{Path(out).suffix}")
-            questions = judges.questions(plan, each, chosen.judges[each][0])
+        for each in kinds:
+            target = Path(out) if len(kinds) == 1 else Path(out).with_suffix(f".{each}{Path(out).suffix}")
+            questions = asking.questions(plan, each, chosen.judges[each][0])
             found[each] = export_questions(store, questions, target, max_requests_per_file, new_only)
+    _tell(found, new_only, as_json, quiet)
+    return 0
+
+
+def _kinds(kind: str, arms: tuple[str, ...], predictions: tuple[str, ...]) -> tuple[JudgeKind, ...]:
+    """The kinds that are meant; they are those of a tournament where there are arms."""
+    if arms and predictions:
+        raise UsageError("--predictions and --arms exclude each other", "the arms of a tournament name their files")
+    known = _OF_ARMS if arms else _OF_LABELS
+    kinds = tuple(each for each in known if kind in (each, "both"))
+    if not kinds:
+        hint = f"with --arms, say {' or '.join(known)}" if arms else "give its --arms NAME=FILE NAME=FILE ..."
+        raise UsageError(f"--kind {kind} is {'not ' if arms else ''}of a tournament", hint)
+    return kinds
+
+
+def _of_labels(
+    where: dict[str, Any], files: tuple[str, ...], kinds: tuple[JudgeKind, ...], root: str | None, settings: Settings
+) -> tuple[Plan, pl.DataFrame]:
+    from mabpl.benchmarks.micro_annotation import inputs, scoring
+    from mabpl.benchmarks.micro_annotation import judging as judges
+
+    gathered = inputs.gather(common.request(where, files), settings)
+    scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
+    return judges.plan(scores, kinds, root), gathered.problems
+
+
+def _of_arms(
+    where: dict[str, Any], arms: tuple[str, ...], kinds: tuple[JudgeKind, ...], settings: Settings
+) -> tuple[Plan, pl.DataFrame]:
+    from mabpl.tournament.arms import parse_arms
+    from mabpl.tournament.running import prepare
+
+    prepared = prepare(common.request(where), parse_arms(arms), kinds, settings)  # type: ignore[arg-type]
+    return prepared.comparing.plan, prepared.gathered.problems
+
+
+def _tell(found: dict[JudgeKind, Written], new_only: bool, as_json: bool, quiet: bool) -> None:
+    from mabpl.tables import files
+
     if as_json:
         told = {
             name: {
@@ -99,4 +154,3 @@ def command(
             common.note(f"{one.stale} is left from an earlier export: send no request twice")
         for file, count in () if as_json else one.files:
             click.echo(f"{file}  {count}")
-    return 0
