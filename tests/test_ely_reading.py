@@ -405,7 +405,8 @@ def test_an_index_may_name_its_fields_otherwise_and_lie_elsewhere(root: Path) ->
         scope = {"holder": row["holder"], "observed_at": row["observed_at"]}
         return {"id": row["source_id"], "scope": scope, "page_count": row["pages"]}
 
-    for line in range(1, 5):
+    edit(root, INDEX, 1, lambda row: {"num_pages": row.pop("pages"), **row})
+    for line in range(2, 5):
         edit(root, INDEX, line, other)
     moved = root / "corpus/index-pdf.jsonl"
     (root / INDEX).rename(moved)
