@@ -309,6 +309,17 @@ def test_the_paired_interval_draws_the_same_sources_on_both_sides(both: scoring.
     assert bounds[1][order] == pytest.approx(high, abs=1e-9)
 
 
+def test_clusters_are_of_the_first_side_and_a_value_that_goes_is_a_change(both: scoring.ElyScores) -> None:
+    usual = compare(both, both, runs=("careful", "hasty"), by=("all",))
+    loose = both.queries.with_columns(cluster=pl.col("query_id"), cold_s=pl.lit(None, pl.Float64))
+    other = scoring.ElyScores(loose, both.scores, both.options, both.facts)
+    found = compare(both, other, runs=("careful", "hasty"), by=("all",))
+    cold = pl.col("metric").str.starts_with("cold")
+    assert_frame_equal(found.metrics.filter(~cold), usual.metrics.filter(~cold))
+    gone = found.changed.filter(cold)
+    assert gone.select("n_a", "n_b", "value_b", "difference", "low").rows() == [(31, 0, None, None, None)] * 2
+
+
 def test_what_differs_beside_the_runs_is_told(both: scoring.ElyScores) -> None:
     other = score(HASTY, split="test", recall_unit="atom")
     with pytest.raises(UsageError, match="no query is on both sides"):
