@@ -22,7 +22,7 @@ import mabpl
 from mabpl.benchmarks.micro_annotation.inputs import Request as Inputs
 from mabpl.cli.main import run
 from mabpl.data import sample_folder
-from mabpl.errors import InputError, InvalidTimelines, UsageError
+from mabpl.errors import InputError, InvalidTimelines, MabplError, UsageError
 from mabpl.judges import client, retry
 from mabpl.judges.judge import from_environment
 from mabpl.judges.parsing import parse
@@ -368,6 +368,15 @@ def test_every_two_arms_meet_on_every_clip_in_both_orders(mabpl_: Mabpl, root: P
     assert made["tournament_checks"]["order_consistency"].to_list() == [100.0, 100.0]
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["tournament"]["arms"] == sorted(NAMES[:3])
+    with mabpl.connect(mabpl.load_tournament(folder)) as sql:
+        won = sql.sql("SELECT sum(wins) FROM standings UNION ALL SELECT count(winner) FROM games").fetchall()
+    assert won == [(sum(wins.values()) // 2,)] * 2
+    for path, call in ((folder, mabpl.load_result), (str(folder), mabpl.connect)):
+        with pytest.raises(MabplError) as refused:
+            call(path)  # type: ignore[operator]
+        assert "mabpl.load_tournament" in str(refused.value.hint)
+    verified = mabpl_("verify", folder)
+    assert (verified.code, verified.out) == (2, "") and "mabpl tournament fit" in verified.err
     assert manifest["judging"]["judges"]["timing"]["body"]["chat_template_kwargs"]["reasoning_effort"] == "low"
     assert str(root) not in (folder / "manifest.json").read_text()
     loaded = running.load_tournament(folder)
@@ -395,7 +404,7 @@ def test_nothing_is_paid_twice_and_a_further_arm_pays_for_its_own(
     taken = mabpl_(*three, "--out", root)
     assert (taken.code, server.ledger) == (2, []) and "holds other files" in taken.err
     forecast = mabpl_(*three, "--dry-run")
-    assert not server.ledger and "timing: 36 comparisons, 36 distinct requests, 36 calls" in forecast.out
+    assert not server.ledger and "timing: 36 ordered comparisons, 36 distinct requests, 36 calls" in forecast.out
     trial = mabpl_(*three, "--max-calls", 10, "--json")
     assert (trial.code, len(billed(server))) == (3, 10)
     assert "the budget is used up" in trial.err
@@ -461,7 +470,7 @@ def test_a_batch_holds_the_tournament_that_a_live_judge_does(
     three = held(root, *NAMES[:3])[3:]  # --set, --arms
     exported = ["judge", "export", "--root", root, *three, "--cache", tmp_path / "batch", "--out"]
     forecast = mabpl_(*exported, "out.jsonl", "--dry-run")
-    assert "timing: 36 comparisons, 36 distinct requests, 36 calls to make" in forecast.out
+    assert "timing: 36 ordered comparisons, 36 distinct requests, 36 calls to make" in forecast.out
     assert list(Path().iterdir()) == [] and not (tmp_path / "batch").exists()
     assert mabpl_(*exported, "out.jsonl").out == "out.timing.jsonl  36\nout.labels.jsonl  36\n"
     for kind in TOURNAMENT:
@@ -509,7 +518,7 @@ def test_a_part_is_what_a_run_on_it_gives(mabpl_: Mabpl, root: Path, server: Jud
     mabpl_(*held(root, *NAMES), "--out", "whole")
     clips = tables(Path("whole"))["games"]["clip_id"].unique().sort().to_list()[1:4]
     calls = len(server.ledger)
-    named = ["--clips", ",".join(reversed(clips)), "--arms", ",".join(NAMES[2::-1])]
+    named = ["--clips", ",".join(reversed(clips)), "--arms", " , ".join(NAMES[2::-1])]
     fitted = mabpl_("tournament", "fit", "whole", *named, "--out", "part", "--format", "markdown")
     assert (fitted.code, len(server.ledger)) == (0, calls)
     direct = mabpl_(*held(root, *NAMES[:3]), "--clips", ",".join(clips), "--out", "direct", "--format", "markdown")
@@ -540,8 +549,8 @@ def test_a_clip_that_an_arm_lacks_is_refused_empty_or_left_out(mabpl_: Mabpl, ro
     assert f"clip {lost}" in refused.err and "--missing" in refused.err
     skipped = mabpl_(*arms, "--judge", "embedded", "--missing", "skip", "--json")
     assert skipped.code == 3
-    assert f"{NAMES[2]} lacks 1 clips and is not compared on them: {lost}" in skipped.err
-    assert "= 36 comparisons, less 4 on clips that an arm lacks" in skipped.err
+    assert f"{NAMES[2]} lacks 1 clip and is not compared there: {lost}" in skipped.err
+    assert "= 36 ordered comparisons, less 4 on clips that an arm lacks" in skipped.err
     assert skipped.json["tournament"]["absent"] == {NAMES[2]: [lost]}
     assert skipped.json["tournament_checks"][0]["comparisons"] == 3 * 6 - 2
     part = mabpl_("tournament", "fit", root / "tournament" / SET, "--arms", ",".join(NAMES[:2]))
@@ -654,6 +663,13 @@ def test_what_is_wrong_is_said(mabpl_: Mabpl, root: Path, more: list[str], code:
     said = mabpl_("tournament", "--root", root, "--judge", "embedded", "--arms", *arguments)
     assert (said.code, said.out) == (code, "")
     assert expected in said.err
+
+
+def test_one_clip_is_a_clip(mabpl_: Mabpl, root: Path) -> None:
+    said = mabpl_(*held(root, *NAMES[:2]), "--judge", "embedded", "--limit", 1)
+    assert "2 arms x 1 x 1 clip x 1 dimension = 2 ordered comparisons\n" in said.err
+    assert said.out.startswith(f"Labels on {SET}: 2 arms, 1 clip\n")
+    assert "Without intervals: a single clip" in said.out
 
 
 def test_a_part_of_what_is_none_is_said(mabpl_: Mabpl, root: Path) -> None:

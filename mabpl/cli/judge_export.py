@@ -85,7 +85,7 @@ def command(
         plan, problems = _of_labels(where, (*predictions, *more), kinds, chosen.root, settings)
     common.tell_warnings(problems, quiet)
     if judge["dry_run"]:
-        tell_forecasts(asking.forecast(plan, chosen, judge["price_in"]), "comparisons" if arms else "pairs")
+        tell_forecasts(asking.forecast(plan, chosen, judge["price_in"]), "ordered comparisons" if arms else "pairs")
         return 0
     found = {}
     with Store.open(chosen.store) as store:

@@ -58,7 +58,7 @@ def fit(
 
 
 def _listed(names: str | None) -> list[str] | None:
-    return None if names is None else [name for name in names.split(",") if name]
+    return None if names is None else [name for part in names.split(",") if (name := part.strip())]
 
 
 class _WithFit(click.Command):
@@ -161,19 +161,19 @@ def _formula(prepared: Prepared, chosen: Judging) -> str:
     every = prepared.gathered.labels.clips.height
     clips = every if prepared.gathered.clips is None else len(prepared.gathered.clips)
     dims, seeds = len(chosen.kinds), 1 if chosen.how == "embedded" else len(chosen.judges[chosen.kinds[0]][0].seeds)
-    parts = f"{arms} arms x {arms - 1} x {clips} clips x {dims} dimension{'s' * (dims > 1)}"
+    parts = f"{arms} arms x {arms - 1} x {_clips(clips)} x {dims} dimension{'s' * (dims > 1)}"
     seeded = f" x {seeds} judge seeds" if seeds > 1 else ""
     calls = arms * (arms - 1) * clips * dims * seeds
     lacking = calls - prepared.comparing.comparisons.height * seeds
     less = f", less {lacking} on clips that an arm lacks" if lacking else ""
-    return f"{parts}{seeded} = {calls} {'comparisons' if chosen.how == 'embedded' else 'calls'}{less}"
+    return f"{parts}{seeded} = {calls} {'ordered comparisons' if chosen.how == 'embedded' else 'calls'}{less}"
 
 
 def _tell_plan(prepared: Prepared, chosen: Judging, price_in: float | None) -> int:
     from mabpl.judges.asking import forecast
 
     click.echo(_formula(prepared, chosen))
-    tell_forecasts(forecast(prepared.comparing.plan, chosen, price_in), "comparisons")
+    tell_forecasts(forecast(prepared.comparing.plan, chosen, price_in), "ordered comparisons")
     if chosen.how == "api":
         click.echo("What comes out depends on how much the judge thinks; --max-calls N makes a trial.")
     return 0
@@ -186,7 +186,7 @@ def _outcomes(tournament: Tournament) -> Any:
 def _tell_asked(tournament: Tournament, prepared: Prepared, chosen: Judging, quiet: bool) -> None:
     outcomes = _outcomes(tournament)
     for kind in tournament.about["tournament"]["dimensions"]:
-        tell_asked(kind, "comparisons", prepared.comparing.plan, outcomes.get(kind), quiet)
+        tell_asked(kind, "ordered comparisons", prepared.comparing.plan, outcomes.get(kind), quiet)
     for kind in tournament.about["tournament"]["left_out"]:
         common.note(f"{kind} is left out: {chosen.store} has no verdict of its judge")
     tell_marked(tournament.requests, quiet)
@@ -205,7 +205,7 @@ def _show(tournament: Tournament, output: dict[str, Any], target: Path | None, q
     from mabpl.tables.files import to_json
 
     for arm, clips in tournament.absent.items():
-        common.note(f"{arm} lacks {len(clips)} clips and is not compared on them: {_some(clips)}")
+        common.note(f"{arm} lacks {_clips(len(clips))} and is not compared there: {_some(clips)}")
     if target is not None:
         tournament.write(target)
         common.note(f"written: {target}", quiet)
@@ -216,6 +216,10 @@ def _show(tournament: Tournament, output: dict[str, Any], target: Path | None, q
     else:
         click.echo(standings_text(tournament.result, format_, tournament.remarks), nl=False)
     return common.PARTIAL if tournament.partial else 0
+
+
+def _clips(count: int) -> str:
+    return f"{count} clip{'s' * (count != 1)}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -57,7 +57,8 @@ def standings_text(
     for number, rows in enumerate(panels, 1):
         set_name, dimension = rows.select("set", "dimension").row(0)
         checks = standings.checks.row(by_predicate=_is(set_name, dimension), named=True)
-        title = f"{dimension.capitalize()} on {set_name}: {checks['arms']} arms, {checks['clips']} clips"
+        size = f"{checks['arms']} arms, {checks['clips']} clip{'s' * (checks['clips'] != 1)}"
+        title = f"{dimension.capitalize()} on {set_name}: {size}"
         last = [*said, *notes] if number == len(panels) else []
         of_standing = [*_notes(rows, checks), *(last if not matrix else [])]
         frame, columns = _shown(rows)

@@ -102,6 +102,10 @@ class Tournament:
             said.append("Judged offline by embedded-slots: not comparable with published strengths.")
         return said
 
+    def views(self) -> dict[str, pl.DataFrame]:
+        """What :func:`mabpl.connect` shows: every table."""
+        return self.tables()
+
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by its public name, sorted by key."""
         own = {"comparisons": self.comparisons, "requests": self.requests, "verdicts": self.verdicts}

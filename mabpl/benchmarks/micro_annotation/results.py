@@ -108,8 +108,19 @@ def load_result(path: str | Path) -> Scores:
     return _from_folder(path) if path.is_dir() else _from_document(read_document(path), path)
 
 
-def _from_folder(path: Path) -> Scores:
+def read_folder_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a result folder; raises :class:`InputError` where it holds no scored timelines."""
     manifest = folders.read_manifest(path)
+    if "clip_scores" not in manifest.get("tables", TABLES):
+        hint = "expected the folder of `mabpl score --tables`"
+        if "tournament" in manifest:
+            hint = "it is a tournament's: `mabpl tournament fit FOLDER`, in Python mabpl.load_tournament"
+        raise unreadable(path, "is a result folder, but not of scored timelines", hint)
+    return manifest
+
+
+def _from_folder(path: Path) -> Scores:
+    manifest = read_folder_manifest(path)
     tables = {
         name: functools.partial(folders.read_table, path, name)
         for name in manifest.get("tables", TABLES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from mabpl.errors import UsageError
+
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
@@ -15,7 +17,7 @@ _WHERE_THERE = ("pairs", "requests", "verdicts")
 
 
 class Viewed(Protocol):
-    """A result of another benchmark, which names its tables itself."""
+    """A result that names its tables itself: a tournament, or another benchmark's."""
 
     def views(self) -> dict[str, pl.DataFrame]: ...
 
@@ -32,6 +34,10 @@ def connect(result: Scores | Viewed, *, pairs: bool = True) -> duckdb.DuckDBPyCo
 
     connection = duckdb.connect()
     if not isinstance(result, Scores):
+        if not hasattr(result, "views"):
+            raise UsageError(
+                f"expected a result, not {type(result).__name__}", "load it: mabpl.load_result, mabpl.load_tournament"
+            )
         for name, frame in result.views().items():
             connection.register(name, frame.to_arrow())
         return connection

@@ -59,7 +59,7 @@ def verify(
     result and in the dataset folder, which is ``root``, or this folder, or one above the result. ``labels``: a labels
     file instead. Raises :class:`MabplError` where one of them is not found.
     """
-    recorded = folders.read_manifest(path) if path.is_dir() else results.read_document(path)
+    recorded = results.read_folder_manifest(path) if path.is_dir() else results.read_document(path)
     sources = _sources(recorded, path)
     settings, differences = _settings(recorded)
     differences += _seal(recorded)
