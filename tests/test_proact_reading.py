@@ -24,7 +24,7 @@ from mabpl.benchmarks.proact_ego_mem.totals import check_totals, totals_problems
 from mabpl.cli.main import run
 from mabpl.data import proact_sample_folder
 from mabpl.errors import InputError, InvalidTimelines, UsageError
-from mabpl.tables.proact_ego_mem import PROACT_CLIPS, PROACT_SEGMENTS, QA_ITEMS
+from mabpl.tables.proact_ego_mem import MENTIONS, PROACT_CLIPS, PROACT_SEGMENTS, QA_ITEMS
 
 SAMPLE = proact_sample_folder()
 JSON = SAMPLE / "json"
@@ -258,6 +258,8 @@ def test_a_repeated_key_is_seen_wherever_it_is(tmp_path: Path) -> None:
         value, _ = json.JSONDecoder().raw_decode(text, at + len(key))
         doubled = f"{text[:at]}{key}{json.dumps(value)}, {text[at:]}"
         assert ("duplicate-key", field) in found(read_release(write(tmp_path, doubled)))
+    quoted = text.replace('"rev": 0', '"rev": 0, "rev": 0').replace('"kind": "', '"kind": "\\u0022\\u0022', 1)
+    assert ("duplicate-key", "rev") in found(read_release(write(tmp_path, quoted)))
     escaped = text.replace('"canary"', '"c\\u0061nary": 1, "canary"', 1)
     assert ("duplicate-key", "canary") in found(read_release(write(tmp_path, escaped)))
 
@@ -288,6 +290,8 @@ def test_gzip_order_and_folders_change_nothing(tmp_path: Path) -> None:
         doc["videos"] = dict(reversed(doc["videos"].items()))
         path.with_suffix(".json.gz").write_bytes(gzip.compress(json.dumps(doc).encode()))
         path.unlink()
+    first = tmp_path / "json" / "home_dev" / "information_capture.json.gz"
+    first.rename(first.with_name("z.json.gz"))
     again = read_release(sorted((tmp_path / "json").rglob("*.*"), reverse=True))
     for name in ("segments", "qa_items"):
         assert_frame_equal(getattr(again, name), getattr(whole, name))
@@ -530,6 +534,9 @@ def test_every_rule_of_submissions_is_broken_once_and_found(
     submissions = read_submissions(write_rows(tmp_path / "a.jsonl", rows), ALL)
     told = submissions.problems.filter(pl.col("rule") == rule).row(0, named=True)
     assert (told["field"], told["line"], told["severity"]) == (field, line, SUBMISSION_RULES[rule].severity)
+    if rule in ("duplicate-qa", "duplicate-clip"):
+        assert ROWS[AT_QA]["qa_id"] not in submissions.qa_answers["qa_id"] or rule == "duplicate-clip"
+        assert ROWS[AT]["clip_uid"] not in submissions.present["clip_uid"] or rule == "duplicate-qa"
     if told["severity"] == "error":
         assert submissions.problems.height == 1 or rule in ("unknown-clip", "row-kind", "unknown-qa")
         with pytest.raises(InvalidTimelines, match=rule):
@@ -590,11 +597,19 @@ def test_submissions_are_tables_whatever_the_order(tmp_path: Path) -> None:
     assert whole.mentions.height == written
 
 
-def test_only_the_splits_that_a_submission_speaks_of_must_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_splits_that_a_submission_speaks_of_must_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     test_split = SAMPLE / "submissions" / "test"
     assert read_submissions(test_split, ALL).problems.is_empty()
     assert run(["proact", "validate", "--labels", str(JSON), "-p", str(test_split)]) == 0
     assert "1 submissions, 33 mentions" in capsys.readouterr().out
+    both = tmp_path / "both.jsonl"
+    both.write_bytes((DEV / "attentive.jsonl").read_bytes() + (test_split / "attentive.jsonl").read_bytes())
+    of_both = read_submissions(both, ALL)
+    of_both.require_valid()
+    assert of_both.splits == {"dev", "test"}
+    assert_frame_equal(of_both.mentions, of_both.mentions.sort(MENTIONS.key))
     part = ALL.select(tasks=["LT"])
     submissions = read_submissions(DEV, part)
     submissions.require_valid()

@@ -102,7 +102,7 @@ def questions(release: Release) -> pl.DataFrame:
 
     The choices stand in the released order; nothing tells the right one.
     """
-    rows = release.qa_items.sort(*CELL, "clip_uid", "qa_id").drop("correct_letter")
+    rows = release.qa_items.sort(*CELL, "clip_uid", "qa_id")
     prompts = [
         render(question, letters, choices)
         for question, letters, choices in rows.select("question", "letters", "choices").iter_rows()
