@@ -672,6 +672,41 @@ def test_one_clip_is_a_clip(mabpl_: Mabpl, root: Path) -> None:
     assert "Without intervals: a single clip" in said.out
 
 
+@pytest.mark.parametrize(
+    ("keys", "value", "expected"),
+    [
+        ("tournament fit replicates", "x", "Expected `int`, got `str` - at `$.tournament.fit.replicates`"),
+        ("tournament absent", 3, "$.tournament.absent"),
+        ("tournament arms", [1], "$.tournament.arms[0]"),
+        ("judging judges labels route", None, "$.judging.judges[...].route"),
+        ("inputs", [[]], "$.inputs[0]"),
+        ("tournament", None, "is a result folder, but not of a tournament"),
+    ],
+)
+def test_a_manifest_that_was_edited_is_refused_by_place(
+    mabpl_: Mabpl, root: Path, keys: str, value: object, expected: str
+) -> None:
+    mabpl_(*held(root, *NAMES[:2]), "--judge", "embedded", "--out", "made", "--replicates", 0)
+    manifest = json.loads(Path("made/manifest.json").read_text(encoding="utf-8"))
+    *path, last = keys.split()
+    inner = manifest
+    for key in path:
+        inner = inner[key]
+    inner[last] = value
+    Path("made/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    said = mabpl_("tournament", "fit", "made")
+    assert (said.code, said.out) == (2, "")
+    assert expected in said.err
+
+
+def test_a_table_that_is_gone_is_named(mabpl_: Mabpl, root: Path) -> None:
+    mabpl_(*held(root, *NAMES[:2]), "--judge", "embedded", "--out", "made", "--replicates", 0)
+    Path("made/games.parquet").unlink()
+    said = mabpl_("tournament", "fit", "made")
+    assert (said.code, said.out) == (2, "")
+    assert "made: lacks games.parquet" in said.err
+
+
 def test_a_part_of_what_is_none_is_said(mabpl_: Mabpl, root: Path) -> None:
     mabpl_(*held(root, *NAMES[:2]), "--judge", "embedded", "--out", "made", "--quiet")
     for arguments, expected in (

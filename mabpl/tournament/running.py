@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 import mabpl
@@ -166,6 +167,46 @@ class Tournament:
         folders.write_folder(Path(folder), self.tables(), {**manifest, "digest": digest(manifest)})
 
 
+class _Fit(msgspec.Struct):
+    ties: Ties
+    replicates: int
+    seed: int
+
+
+class _About(msgspec.Struct):
+    set: str
+    dimensions: list[Dimension]
+    left_out: list[Dimension]
+    arms: list[str]
+    clips: list[str] | None
+    absent: dict[str, list[str]]
+    fit: _Fit
+
+
+class _Judge(msgspec.Struct):
+    judge: str
+    route: str
+    judge_seeds: list[int]
+
+
+class _Judges(msgspec.Struct):
+    judges: dict[str, _Judge]
+
+
+class _Source(msgspec.Struct):
+    run: str | None
+
+
+class _Manifest(msgspec.Struct):
+    """What is relied on of a manifest, which may have been edited."""
+
+    mabpl: str
+    tournament: _About
+    settings: dict[str, Any]
+    judging: _Judges
+    inputs: list[_Source]
+
+
 def load_tournament(folder: str | os.PathLike[str]) -> Tournament:
     """The tournament in a result folder; raises :class:`InputError` where it holds none."""
     path = Path(folder)
@@ -174,15 +215,18 @@ def load_tournament(folder: str | os.PathLike[str]) -> Tournament:
     lacking = [name for name in TABLES if name not in manifest.get("tables", ())]
     if not isinstance(about, dict) or lacking:
         raise unreadable(path, "is a result folder, but not of a tournament", "give the folder of `mabpl tournament`")
-    tables = {name: folders.read_table(path, name) for name in TABLES}
     try:
-        result = Standings(
-            tables["standings"], tables["win_matrix"], tables["tournament_checks"], tables["games"], dict(about["fit"])
-        )
-        known = {name: manifest[name] for name in ("mabpl", "tournament", "settings", "judging", "inputs")}
-        _ = [about[name] for name in ("set", "dimensions", "arms", "clips", "absent", "left_out")]
-    except (KeyError, TypeError, ValueError):
-        raise unreadable(path / folders.MANIFEST, "is not the manifest of a tournament") from None
+        msgspec.convert(manifest, _Manifest)
+    except msgspec.ValidationError as error:
+        raise unreadable(path / folders.MANIFEST, f"is not the manifest of a tournament ({error})") from None
+    gone = [f"{name}.parquet" for name in TABLES if not (path / f"{name}.parquet").is_file()]
+    if gone:
+        raise unreadable(path, f"lacks {', '.join(gone)}", "the command that made it makes it again from its verdicts")
+    tables = {name: folders.read_table(path, name) for name in TABLES}
+    result = Standings(
+        tables["standings"], tables["win_matrix"], tables["tournament_checks"], tables["games"], dict(about["fit"])
+    )
+    known = {name: manifest[name] for name in ("mabpl", "tournament", "settings", "judging", "inputs")}
     return Tournament(tables["comparisons"], tables["requests"], tables["verdicts"], result, known)
 
 
