@@ -665,6 +665,10 @@ def test_the_command_lists_problems_and_fails(tmp_path: Path, capsys: pytest.Cap
     document = json.loads(capsys.readouterr().out)
     assert document["valid"] is False
     assert run(["--root", str(JSON), "proact", "validate"]) == 0
+    assert run(["proact", "validate", str(JSON), str(path)]) == 1
+    assert "13 released files" in capsys.readouterr().out
+    assert run(["proact", "validate", str(JSON), str(JSON.parent / "submissions" / "dev"), "--quiet"]) == 0
+    assert "3 submissions" in capsys.readouterr().out
     assert run(["proact", "validate", "--labels", str(tmp_path / "no")]) == 2
     assert run(["proact", "validate", "--release", str(JSON), "--task", "LT"]) == 2
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,8 @@ def command(
 ) -> int:
     """Check released files, and the submissions that are held against them.
 
+    Without --labels, JSON files among the arguments, and folders that hold some, are the released files.
+
     Lists every problem with file and JSON path (of a submission: line, clip and field), and counts them per rule. Exit
     code 1 if there is an error; warnings alone leave it at 0. Submissions for a test split are checked as any other.
     """
@@ -38,6 +41,10 @@ def command(
         if where["labels"] or where["tasks"] or where["split"] or where["track"]:
             raise UsageError("--release checks the whole folder", "leave out --labels, --track, --task and --split")
         where = {**where, "labels": (whole,)}
+    elif not where["labels"]:
+        labels = tuple(path for path in predictions if _holds_json(Path(path)))
+        predictions = tuple(path for path in predictions if path not in labels)
+        where = {**where, "labels": labels}
     release = proact_common.read(where, quiet)
     parts = [release.problems]
     checked = _told(release)
@@ -52,6 +59,12 @@ def command(
         mentions, answers = submissions.mentions.height, submissions.qa_answers.height
         checked += f"; {submissions.runs.height} submissions, {mentions} mentions, {answers} answers"
     return common.tell_problems(merge_problems(*parts), checked, as_json, every)
+
+
+def _holds_json(path: Path) -> bool:
+    """Whether it can be a released file, or a folder of them; submissions are JSON lines."""
+    names = (found.name for found in path.rglob("*.json*")) if path.is_dir() else (path.name,)
+    return any(name.endswith((".json", ".json.gz")) for name in names)
 
 
 def _told(release: Release) -> str:
