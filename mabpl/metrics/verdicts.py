@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,8 +82,8 @@ def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
 class Answers:
     """What judges said, by request.
 
-    ``requests``: the ids of the different ones, ``table``: float64 (requests and one more, seeds), NaN where there is
-    no verdict, as in the last row throughout.
+    ``requests``: the ids of the different ones. ``table``: float64 (seeds, requests and one more), NaN where there is
+    no verdict, as in the last column throughout.
     """
 
     requests: pl.Series
@@ -115,24 +116,30 @@ def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame) -> Answers:
 
 def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip)."""
-    of_pair = _rows(asked.requests, answers.requests)
-    complete = _all(asked, ~np.isnan(answers.table)[of_pair])
-    used = complete.sum(axis=1)
-    counted = np.flatnonzero(asked.counts)
-    earned = answers.table.take(of_pair[counted], axis=0)
+    of_pair, counted = _rows(asked.requests, answers.requests), np.flatnonzero(asked.counts)
+    of_counted, timeline = of_pair[counted], asked.timeline[counted]
+    count = asked.key.height
+    complete = np.ones((len(answers.seeds), count), np.bool_)
+    credit = np.zeros((2, count))
+    for of_seed, whole in zip(answers.table, complete, strict=True):
+        whole[:] = _reduced(np.logical_and, asked.timeline, ~np.isnan(of_seed).take(of_pair), whole)
+        earned = of_seed.take(of_counted)
+        for sums, values in zip(credit, (np.abs(earned), np.where(earned > 0, earned, 0.0)), strict=True):
+            sums += np.where(whole, _reduced(np.add, timeline, values, np.zeros(count)), 0.0) / 100.0
+    used = complete.sum(axis=0)
     columns = []
-    for name, values in (("credit", np.abs(earned)), ("strict_credit", np.where(earned > 0, earned, 0.0))):
-        of_seed = np.where(complete, _sums(asked, values, counted), 0.0) / 100.0
-        mean = np.divide(of_seed.sum(axis=1), used, out=np.full(len(used), np.nan), where=used > 0)
+    for name, sums in zip(("credit", "strict_credit"), credit, strict=True):
+        mean = np.divide(sums, used, out=np.full(count, np.nan), where=used > 0)
         columns.append(pl.Series(name, mean, nan_to_null=True))
-    columns.append(_listed(complete, answers.seeds).alias("judge_seeds"))
+    columns.append(_listed(complete.T, answers.seeds).alias("judge_seeds"))
     return asked.key.with_columns(columns)
 
 
 def joint_counts(asked: Asked, answers: Answers) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, j."""
-    accepted = answers.table.take(_rows(asked.requests, answers.requests), axis=0)
-    return asked.key.with_columns(pl.Series("j", _sums(asked, accepted)[:, 0], nan_to_null=True).cast(pl.Int64))
+    accepted = answers.table[0].take(_rows(asked.requests, answers.requests))
+    sums = _reduced(np.add, asked.timeline, accepted, np.zeros(asked.key.height))
+    return asked.key.with_columns(pl.Series("j", sums, nan_to_null=True).cast(pl.Int64))
 
 
 def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
@@ -151,11 +158,11 @@ def _by_request(verdicts: pl.DataFrame, seeds: Sequence[int], values: Floats) ->
     if not requests.is_sorted():  # as results hold them, it is: then no look-up is needed
         requests = requests.unique()
         number = _rows(verdicts["request"].gather(first), requests)
-    cell = np.repeat(number * len(seeds), np.diff(np.append(first, verdicts.height)))
+    cell = np.repeat(number, np.diff(np.append(first, verdicts.height)))
     given = verdicts["judge_seed"].to_numpy()
-    for i, seed in enumerate(seeds):
-        cell += (given == seed) * np.int16(i)
-    table = np.full((len(requests) + 1, len(seeds)), np.nan)
+    for i, seed in enumerate(seeds[1:], 1):
+        cell[given == seed] += i * (len(requests) + 1)
+    table = np.full((len(seeds), len(requests) + 1), np.nan)
     table.ravel()[cell] = values
     if np.count_nonzero(~np.isnan(table)) < verdicts.height:
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
@@ -220,20 +227,9 @@ def _joined(ids: pl.Series, distinct: pl.Series) -> Integers:
     return row.cast(pl.Int64).fill_null(-1).to_numpy()
 
 
-def _all(asked: Asked, known: Booleans) -> Booleans:
-    """Whether all pairs of each timeline are: (pairs, seeds) to (timelines, seeds)."""
-    every = np.ones((asked.key.height, known.shape[1]), np.bool_)
-    if len(known):
-        first = np.flatnonzero(np.diff(asked.timeline, prepend=-1))
-        every[asked.timeline[first]] = np.logical_and.reduceat(known, first, axis=0)
-    return every
-
-
-def _sums(asked: Asked, values: Floats, rows: Integers | None = None) -> Floats:
-    """Sums over the pairs of each timeline, or over those in ``rows``: (pairs, seeds) to (timelines, seeds)."""
-    timeline = asked.timeline if rows is None else asked.timeline[rows]
-    totals = np.zeros((asked.key.height, values.shape[1]))
+def _reduced(ufunc: np.ufunc, timeline: Integers, values: npt.NDArray[Any], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """``out`` with ``values`` of each timeline reduced in the place of what it had; ``timeline`` ascends."""
     if len(values):
         first = np.flatnonzero(np.diff(timeline, prepend=-1))
-        totals[timeline[first]] = np.add.reduceat(values, first, axis=0)
-    return totals
+        out[timeline[first]] = ufunc.reduceat(values, first)
+    return out
