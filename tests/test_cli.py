@@ -10,12 +10,12 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 import pytest
+from commands import Mabpl
 from polars.testing import assert_frame_equal
 
 import mabpl
@@ -26,33 +26,11 @@ SET, OTHER = "operator_disjoint_6", "session_disjoint_4"
 RUN = "quick-large_seed1"
 
 
-class Said(NamedTuple):
-    """How a command ended and what it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Mabpl = Callable[..., Said]
-
-
 @pytest.fixture
-def mabpl_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Mabpl:
-    """Runs a command in this process. A fault of the program itself is raised, not told."""
-    monkeypatch.setenv("MABPL_DEBUG", "1")
-    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_, **__: False)  # as on a terminal
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        return Said(code, *capsys.readouterr())
-
-    return call
+def mabpl_(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch) -> Mabpl:
+    """As on a terminal."""
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_, **__: False)
+    return mabpl_
 
 
 @pytest.fixture

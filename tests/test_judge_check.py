@@ -7,18 +7,18 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import judge_server
 import numpy as np
 import polars as pl
 import pytest
+from commands import Mabpl, Said
 from judge_server import JudgeServer
 
 import mabpl
 from mabpl.benchmarks.micro_annotation import opinions, trust
 from mabpl.benchmarks.micro_annotation.judging import embedded_verdicts, plan
-from mabpl.cli.main import run
 from mabpl.data import sample_folder
 from mabpl.errors import InputError, UsageError
 from mabpl.judges import retry
@@ -29,32 +29,14 @@ from mabpl.judges.types import Question, Request, fingerprint
 SET = "operator_disjoint_6"
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def mabpl_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Said]:
-    monkeypatch.setenv("MABPL_DEBUG", "1")
+def mabpl_(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Mabpl:
+    """In an empty folder, with a key for both judges."""
     monkeypatch.setattr(retry, "FIRST_DELAY_S", 0.002)
-    for name in ("BASE_URL", "MODEL", "API_KEY", "EXTRA_BODY"):
-        monkeypatch.delenv(f"MAB_JUDGE_{name}", raising=False)
-        monkeypatch.delenv(f"MAB_JOINT_JUDGE_{name}", raising=False)
     monkeypatch.setenv("MAB_JUDGE_API_KEY", "local")
     monkeypatch.setenv("MAB_JOINT_JUDGE_API_KEY", "local")
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        return Said(run([str(argument) for argument in arguments]), *capsys.readouterr())
-
-    return call
+    return mabpl_
 
 
 # --- judge check ---
@@ -118,7 +100,7 @@ def of(mind: Mind, monkeypatch: pytest.MonkeyPatch, kind: str = "pa", **options:
     return JudgeServer(script, **options)
 
 
-def check(mabpl_: Callable[..., Said], server: JudgeServer, *more: object) -> Said:
+def check(mabpl_: Mabpl, server: JudgeServer, *more: object) -> Said:
     where = ("--judge-base-url", server.url, "--judge-model", "m")
     where += ("--joint-judge-base-url", server.url, "--joint-judge-model", "m")
     return mabpl_("judge", "check", "--json", *where, *more)
@@ -128,7 +110,7 @@ def states(said: Said) -> dict[str, str]:
     return {finding["name"]: finding["state"] for finding in said.json["findings"]}
 
 
-def test_a_fit_judge(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fit_judge(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with of(fit, monkeypatch, cost=0.002).running() as server:
         said = check(mabpl_, server)
     assert said.code == 0
@@ -155,7 +137,7 @@ def test_a_fit_judge(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatc
 )
 def test_a_judge_that_is_unfit_in_one_way(
     mind: Mind, finding: str, state: str, code: int, words: str,
-    mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch,
+    mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     usage = {"prompt_tokens": 700, "completion_tokens": 40}
     monkeypatch.setattr(judge_server, "TOKENS", usage)
@@ -168,7 +150,7 @@ def test_a_judge_that_is_unfit_in_one_way(
     assert len(server.ledger) <= 24
 
 
-def test_usage_that_is_not_reported(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage_that_is_not_reported(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_server, "TOKENS", None)
     with of(fit, monkeypatch).running() as server:
         said = check(mabpl_, server)
@@ -176,7 +158,7 @@ def test_usage_that_is_not_reported(mabpl_: Callable[..., Said], monkeypatch: py
     assert said.json["per_call"]["tokens_in"] is None
 
 
-def test_one_seed_tells_nothing_about_seeds(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_seed_tells_nothing_about_seeds(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch) -> None:
     with of(fit, monkeypatch).running() as server:
         said = check(mabpl_, server, "--judge-seeds", "7")
     assert (said.code, states(said)["seed"]) == (0, "unclear")
@@ -184,7 +166,7 @@ def test_one_seed_tells_nothing_about_seeds(mabpl_: Callable[..., Said], monkeyp
 
 
 @pytest.mark.parametrize("kind", ["joint", "object"])
-def test_the_judges_without_seeds(kind: str, mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judges_without_seeds(kind: str, mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch) -> None:
     def mind(pair: str, seed: int | None, attempt: int) -> dict[str, Any]:
         return {"message": {"content": json.dumps({"accept": pair == EQUAL})}}
 
@@ -195,7 +177,7 @@ def test_the_judges_without_seeds(kind: str, mabpl_: Callable[..., Said], monkey
     assert "none is sent" in str(said.json["findings"])
 
 
-def test_an_endpoint_that_refuses_or_is_not_there(mabpl_: Callable[..., Said]) -> None:
+def test_an_endpoint_that_refuses_or_is_not_there(mabpl_: Mabpl) -> None:
     with JudgeServer(lambda question, seed, attempt: "401").running() as server:
         said = check(mabpl_, server)
     assert (said.code, said.out) == (4, "")
@@ -206,7 +188,7 @@ def test_an_endpoint_that_refuses_or_is_not_there(mabpl_: Callable[..., Said]) -
     assert "12 calls" in mabpl_("judge", "check", "--dry-run").out
 
 
-def test_what_the_whole_run_will_take(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_whole_run_will_take(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch) -> None:
     root = sample_folder()
     file = root / "predictions" / SET / "quick-large_seed1.jsonl"
     scores = mabpl.score(root / "data" / SET / "labels.jsonl", file)
@@ -221,7 +203,7 @@ def test_what_the_whole_run_will_take(mabpl_: Callable[..., Said], monkeypatch: 
     assert ahead["seconds"] == pytest.approx(-(-calls // 30) * said.json["per_call"]["seconds"])
 
 
-def test_a_check_is_printed(mabpl_: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_is_printed(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch) -> None:
     with of(fit, monkeypatch).running() as server:
         said = mabpl_("judge", "check", "--judge-base-url", server.url, "--judge-model", "m")
     assert said.code == 0
@@ -327,7 +309,7 @@ def test_labels_of_people_are_joined_by_labels_and_clip(judged: Path, tmp_path: 
     assert row["distance"] is None
 
 
-def test_how_far_a_score_moves_with_the_judge_seed(judged: Path, tmp_path: Path, mabpl_: Callable[..., Said]) -> None:
+def test_how_far_a_score_moves_with_the_judge_seed(judged: Path, tmp_path: Path, mabpl_: Mabpl) -> None:
     """Each seed's PA-F1 is that of a result that was judged with this seed alone."""
     found = trust.seed_spread(judged / "result")
     verdicts = pl.read_parquet(judged / "verdicts.parquet")
@@ -354,7 +336,7 @@ def test_how_far_a_score_moves_with_the_judge_seed(judged: Path, tmp_path: Path,
     assert "PA-F1 by judge seed: result" in said.out
 
 
-def test_a_result_file_says_the_same_as_the_folder(judged: Path, tmp_path: Path, mabpl_: Callable[..., Said]) -> None:
+def test_a_result_file_says_the_same_as_the_folder(judged: Path, tmp_path: Path, mabpl_: Mabpl) -> None:
     from mabpl.benchmarks.micro_annotation.results import score_document
     from mabpl.tables.files import write_json
 
@@ -428,7 +410,7 @@ def test_a_file_that_cannot_be_read_says_what_it_holds(row: dict[str, Any], mess
         opinions.read_opinions(write(tmp_path / "x.jsonl", row))
 
 
-def test_nothing_in_common_is_an_error(judged: Path, tmp_path: Path, mabpl_: Callable[..., Said]) -> None:
+def test_nothing_in_common_is_an_error(judged: Path, tmp_path: Path, mabpl_: Mabpl) -> None:
     one, two = (write(tmp_path / f"{n}.jsonl", {"predicted": n, "gold": "g", "accepted": True}) for n in ("a", "b"))
     with pytest.raises(UsageError, match="nothing was rated twice"):
         trust.agreement([opinions.read_opinions(one), opinions.read_opinions(two)])
@@ -440,7 +422,7 @@ def test_nothing_in_common_is_an_error(judged: Path, tmp_path: Path, mabpl_: Cal
 
 @pytest.mark.shared_data
 def test_the_embedded_judge_agrees_with_real_verdicts_as_its_page_says(
-    shared_data: Path, tmp_path: Path, mabpl_: Callable[..., Said]
+    shared_data: Path, tmp_path: Path, mabpl_: Mabpl
 ) -> None:
     """Accuracy and kappa with their intervals, of both halves: rows of mabpl/data/slots/README.md."""
     page = (Path(mabpl.__file__).parent / "data" / "slots" / "README.md").read_text(encoding="utf-8")

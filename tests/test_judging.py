@@ -10,17 +10,17 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import judge_server
 import polars as pl
 import pytest
+from commands import KEY, Mabpl
 from judge_server import JudgeServer, Script
 from polars.testing import assert_frame_equal
 
 import mabpl
 from mabpl.benchmarks.micro_annotation import judging
-from mabpl.cli.main import run
 from mabpl.data import sample_folder
 from mabpl.errors import UsageError
 from mabpl.judges import client, retry
@@ -29,7 +29,6 @@ from mabpl.judges.store import Store
 
 SET = "operator_disjoint_6"
 RUN, OTHER_RUN = "quick-large_seed1", "careful-large_seed1"
-KEY = "sk-never+to/be=seen"
 JOINT = "HUMAN LABEL: "
 """Stands in every question of the joint judge, and in none of the PA judge."""
 
@@ -52,35 +51,6 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
         for flag in (False, True):
             said = json.dumps({"score": score, "equivalent": flag, "accept": flag})
             monkeypatch.setitem(judge_server.REPLIES, f"verdict {score} {int(flag)}", {"message": {"content": said}})
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Mabpl = Callable[..., Said]
-
-
-@pytest.fixture
-def mabpl_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Mabpl]:
-    """Runs a command; afterwards the key is looked for in all that was said."""
-    monkeypatch.setenv("MABPL_DEBUG", "1")
-    heard = []
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        said = Said(run([str(argument) for argument in arguments]), *capsys.readouterr())
-        heard.append(said)
-        return said
-
-    yield call
-    assert not any(KEY in said.out + said.err for said in heard)
 
 
 @pytest.fixture

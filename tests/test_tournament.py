@@ -7,20 +7,20 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import judge_server
 import polars as pl
 import pytest
+from commands import KEY, Mabpl
 from conftest import ROOT
 from judge_server import JudgeServer
 from polars.testing import assert_frame_equal
 
 import mabpl
 from mabpl.benchmarks.micro_annotation.inputs import Request as Inputs
-from mabpl.cli.main import run
 from mabpl.data import sample_folder
 from mabpl.errors import InputError, InvalidTimelines, MabplError, UsageError
 from mabpl.judges import client, retry
@@ -34,7 +34,6 @@ from mabpl.tournament import embedded, examples, running
 from mabpl.tournament.packets import Line, Shown
 
 SET = "operator_disjoint_6"
-KEY = "sk-never+to/be=seen"
 NAMES = ("careful-large", "quick-large", "small-fine", "small-coarse")
 EXAMPLE = json.loads((ROOT / "prompts" / PACKETS).read_text(encoding="utf-8"))
 
@@ -248,35 +247,6 @@ def test_the_judge_of_a_tournament_thinks_at_low_effort_with_one_seed() -> None:
 
 
 # --- the command, and a judge with a bill ---
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Mabpl = Callable[..., Said]
-
-
-@pytest.fixture
-def mabpl_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Mabpl]:
-    """Runs a command; afterwards the key is looked for in all that was said."""
-    monkeypatch.setenv("MABPL_DEBUG", "1")
-    heard = []
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        said = Said(run([str(argument) for argument in arguments]), *capsys.readouterr())
-        heard.append(said)
-        return said
-
-    yield call
-    assert not any(KEY in said.out + said.err for said in heard)
 
 
 @pytest.fixture(autouse=True)

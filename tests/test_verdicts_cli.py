@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
+from commands import Mabpl
 from polars.testing import assert_frame_equal
 from store_worker import answer, question, record
 
-from mabpl.cli.main import run
 from mabpl.data import sample_folder
 from mabpl.judges.store import Store
 
@@ -25,33 +24,11 @@ RUN = "operator_disjoint_6/quick-large_seed1.jsonl"
 CLIP = "sewing-01"
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Verdicts = Callable[..., Said]
-
-
 @pytest.fixture
-def verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Verdicts:
-    """Runs ``mabpl verdicts`` in an empty folder. A fault of the program itself is raised, not told."""
-    monkeypatch.setenv("MABPL_DEBUG", "1")
-    for name in ("BASE_URL", "MODEL", "API_KEY", "EXTRA_BODY"):
-        monkeypatch.delenv(f"MAB_JUDGE_{name}", raising=False)
+def verdicts(mabpl_: Mabpl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mabpl:
+    """Runs ``mabpl verdicts`` in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        code = run(["verdicts", *map(str, arguments)])
-        return Said(code, *capsys.readouterr())
-
-    return call
+    return functools.partial(mabpl_, "verdicts")
 
 
 def fill(folder: Path | str = "judge_cache") -> None:
@@ -67,7 +44,7 @@ def fill(folder: Path | str = "judge_cache") -> None:
         store.export()
 
 
-def test_list_counts_every_question(verdicts: Verdicts) -> None:
+def test_list_counts_every_question(verdicts: Mabpl) -> None:
     fill()
     said = verdicts("list", "--by", "kind,status", "--json")
     assert said.code == 0 and said.json["spent"] == {"calls": 4, "cost": pytest.approx(0.004)}
@@ -86,13 +63,13 @@ def test_list_counts_every_question(verdicts: Verdicts) -> None:
 
 
 @pytest.mark.parametrize("verb", ["list", "verify", "export", "why"])
-def test_a_store_that_is_not_there_is_not_made(verdicts: Verdicts, verb: str) -> None:
+def test_a_store_that_is_not_there_is_not_made(verdicts: Mabpl, verb: str) -> None:
     said = verdicts(verb, *(["--clip", CLIP] if verb == "why" else []))
     assert (said.code, said.out) == (2, "") and "judge_cache: there is no verdict store" in said.err
     assert not Path("judge_cache").exists()
 
 
-def test_verify_mends_what_it_can(verdicts: Verdicts) -> None:
+def test_verify_mends_what_it_can(verdicts: Mabpl) -> None:
     fill()
     assert verdicts("verify").code == 0
     (part,) = Path("judge_cache/verdicts").glob("*.parquet")
@@ -120,7 +97,7 @@ def damage(number: int) -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
-def test_a_table_goes_out_and_comes_in(verdicts: Verdicts, ending: str) -> None:
+def test_a_table_goes_out_and_comes_in(verdicts: Mabpl, ending: str) -> None:
     fill()
     assert verdicts("export", "--out", f"v.{ending}").out == f"v.{ending}\n"
     said = verdicts("import", "--cache", "other", f"v.{ending}", f"v.{ending}", "--json")
@@ -133,7 +110,7 @@ def test_a_table_goes_out_and_comes_in(verdicts: Verdicts, ending: str) -> None:
     assert verdicts("export", "--out", "v.csv").code == 2
 
 
-def test_a_torn_line_costs_that_line_only(verdicts: Verdicts) -> None:
+def test_a_torn_line_costs_that_line_only(verdicts: Mabpl) -> None:
     fill()
     verdicts("export", "--out", "v.jsonl")
     rows = [line for line in Path("v.jsonl").read_text().splitlines() if '"status":"ok"' in line]
@@ -146,7 +123,7 @@ def test_a_torn_line_costs_that_line_only(verdicts: Verdicts) -> None:
         assert said.code == 2 and told in said.err
 
 
-def test_unknown_ids_and_failures_are_told(verdicts: Verdicts) -> None:
+def test_unknown_ids_and_failures_are_told(verdicts: Mabpl) -> None:
     fill()
     replies = [
         {"custom_id": "\u202eelse", "response": {"status_code": 200, "body": json.loads(OK)}},
@@ -162,7 +139,7 @@ def test_unknown_ids_and_failures_are_told(verdicts: Verdicts) -> None:
 
 
 @pytest.fixture
-def root(verdicts: Verdicts) -> Path:
+def root(verdicts: Mabpl) -> Path:
     """The sample, and the store of one judged clip: imported from a published scorer's cache."""
     shutil.copytree(sample_folder(), "root")
     said = verdicts("why", *pair(), "--json", "--cache", made_empty())
@@ -185,7 +162,7 @@ def pair(*more: object) -> list[object]:
     return ["--root", "root", "-p", f"root/predictions/{RUN}", "--clip", CLIP, "--predicted", 1, *more]
 
 
-def test_why_tells_the_part_that_differs(verdicts: Verdicts, root: Path) -> None:
+def test_why_tells_the_part_that_differs(verdicts: Mabpl, root: Path) -> None:
     said = verdicts("why", *pair("--judge-seeds", 2, "--json"))
     assert said.json["missing"] == 0 and {row["state"] for row in said.json["questions"]} == {"known"}
     request = said.json["questions"][0]["request"]
@@ -204,7 +181,7 @@ def test_why_tells_the_part_that_differs(verdicts: Verdicts, root: Path) -> None
     assert 'setting: stored {"reasoning": {"enabled": true}}, asked {"top_p": 1}' in said.out
 
 
-def test_why_of_a_changed_label_and_prompt(verdicts: Verdicts, root: Path) -> None:
+def test_why_of_a_changed_label_and_prompt(verdicts: Mabpl, root: Path) -> None:
     path = root / "predictions" / RUN
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     segment = next(row for row in rows if row["clip_id"] == CLIP)["segments"][1]
@@ -224,7 +201,7 @@ def test_why_of_a_changed_label_and_prompt(verdicts: Verdicts, root: Path) -> No
     assert said.json["stored"] == 0 and {*said.json["questions"][0]["differs"]} == {"prompt"}
 
 
-def test_why_needs_a_pair_that_is_there(verdicts: Verdicts, root: Path) -> None:
+def test_why_needs_a_pair_that_is_there(verdicts: Mabpl, root: Path) -> None:
     assert "no pair is named" in verdicts("why", "--root", root).err
     said = verdicts("why", *pair("--human", 99))
     assert said.code == 2 and "unknown human segment '99'" in said.err
