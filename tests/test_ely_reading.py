@@ -445,6 +445,7 @@ MANIFEST_CASES: list[tuple[Change, list[tuple[str, str]]]] = [
     (put("files.0.sha256", ...), [("not-checked", "files[0]")]),
     (put("retrieved_at", "soon"), [("time-value", "retrieved_at")]),
     (put("retrieved_at", "2026-04-02"), []),
+    (put("retrieved_at", "2026-13-45"), [("time-value", "retrieved_at")]),
     (put("annotation_source", "model"), [("own-annotation", "annotation_source")]),
     (put("annotation_source", "made by ely-eye"), [("own-annotation", "annotation_source")]),
 ]

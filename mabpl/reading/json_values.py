@@ -68,12 +68,20 @@ class Reader(Generic[S]):
             value = self._decoder.decode(data)
         except (msgspec.DecodeError, RecursionError):
             return self._read_thoroughly(data)
-        return Read(value, None, []) if self._holds_nothing_else(value, data) else self._read_thoroughly(data)
+        return Read(value, None, []) if self._hold_nothing_else([value], data) else self._read_thoroughly(data)
 
-    def _holds_nothing_else(self, value: S, data: bytes) -> bool:
-        """Whether all strings of ``data`` are in ``value``: a repeated or unknown key adds at least two quotes."""
+    def read_many(self, lines: list[bytes]) -> list[S] | None:
+        """The values of ``lines``; None where one of them has to be read by itself."""
+        try:
+            values = list(map(self._decoder.decode, lines))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return values if self._hold_nothing_else(values, b"\n".join(lines)) else None
+
+    def _hold_nothing_else(self, values: list[S], data: bytes) -> bool:
+        """Whether all strings of ``data`` are in ``values``: a repeated or unknown key adds at least two quotes."""
         return (
-            data.count(b'"') == self._encoder.encode(value).count(b'"')
+            data.count(b'"') == self._encoder.encode_lines(values).count(b'"')
             and b"\\u0022" not in data
             and (data.isascii() or _is_utf8(data))
         )

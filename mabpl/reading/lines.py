@@ -28,8 +28,18 @@ class Line(NamedTuple):
     ended: bool
 
 
+class Block(NamedTuple):
+    """Lines that follow each other, ``number`` the first one's. One that is ``cut``, or not ``ended``, stands alone."""
+
+    number: int
+    lines: list[bytes]
+    cut: bool
+    ended: bool
+
+
 class Lines:
-    """Iterate once for the lines; ``sha256`` (hex, of the file's bytes as stored) is whole after that.
+    """Iterate once for the lines, or for :meth:`blocks`; ``sha256`` (hex, of the file's bytes as stored) is whole after
+    that.
 
     ``path`` ``-`` is standard input. Raises :class:`InputError` for what cannot be read as JSON lines at all: a missing
     file, a folder, no permission, broken gzip, UTF-16, another format, one JSON document instead of lines.
@@ -44,11 +54,17 @@ class Lines:
         return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[Line]:
-        number = 0
-        with told(self.file, ".jsonl or .jsonl.gz", lambda: f" after line {number}"):
-            for line in _split(self._chunks()):
-                number = line.number
-                yield line
+        for block in self.blocks():
+            for number, data in enumerate(block.lines, block.number):
+                yield Line(number, data, block.cut, block.ended)
+
+    def blocks(self) -> Iterator[Block]:
+        """The lines, as many at a time as were read at once."""
+        last = 0
+        with told(self.file, ".jsonl or .jsonl.gz", lambda: f" after line {last}"):
+            for block in _split(self._chunks()):
+                last = block.number + len(block.lines) - 1
+                yield block
 
     def _chunks(self) -> Iterator[bytes]:
         first = True
@@ -59,24 +75,29 @@ class Lines:
             yield chunk
 
 
-def _split(pieces_read: Iterator[bytes]) -> Iterator[Line]:
+def _split(pieces_read: Iterator[bytes]) -> Iterator[Block]:
     number = 1
     parts: list[bytes] = []
     size = 0
     for chunk in pieces_read:
-        pieces = chunk.split(b"\n")
-        for piece in pieces[:-1]:
-            data, cut = _joined(parts, piece, size + len(piece))
-            yield Line(number, data, cut, True)
-            number += 1
+        whole = chunk.split(b"\n")
+        rest = whole.pop()
+        if whole:
+            whole[0], cut = _joined(parts, whole[0], size + len(whole[0]))
+            if cut:
+                yield Block(number, [whole.pop(0)], True, True)
+                number += 1
+            if whole:
+                yield Block(number, whole, False, True)
+                number += len(whole)
             parts, size = [], 0
-        size += len(pieces[-1])
-        parts.append(pieces[-1])
+        size += len(rest)
+        parts.append(rest)
         if size > LONGEST_LINE:
             parts = [b"".join(parts)[:_KEPT]]
     if size:
         data, cut = _joined(parts, b"", size)
-        yield Line(number, data, cut, False)
+        yield Block(number, [data], cut, False)
 
 
 def _joined(parts: list[bytes], piece: bytes, size: int) -> tuple[bytes, bool]:

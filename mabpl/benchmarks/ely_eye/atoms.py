@@ -12,11 +12,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from msgspec.structs import astuple
 
 from mabpl.benchmarks.ely_eye.entries import read_atoms as read_lines
 from mabpl.benchmarks.ely_eye.overlap import BOX, REGION
@@ -117,23 +117,21 @@ def _from_parquet(file: str) -> tuple[pl.DataFrame, list[pl.DataFrame], str]:
 
 def _from_lines(file: str) -> tuple[pl.DataFrame, list[pl.DataFrame], str]:
     entries = read_lines(Path(file), file)
-    rows = [row for _, row, _ in entries.rows]
-    lines = [line for line, _, _ in entries.rows]
     problems = list(entries.problems)
     times: list[datetime | None] = []
-    for line, row in zip(lines, rows, strict=True):
+    for line, row, _ in entries:
         time = parse_time(row.observed_at) if row.observed_at is not None else None
         if isinstance(time, Fault):
             problems.append(problem(time.rule, file, line, time.message, of=row.atom_id, field="observed_at"))
         times.append(None if isinstance(time, Fault) else time)
     names = ("atom_id", "source_id", "modality", "holder")
-    regions = zip(*(astuple(row.region) for row in rows), strict=True) if rows else [()] * len(_WRITTEN)
+    regions = [row.region for row in entries.rows]
     written = pl.DataFrame(
         [
-            *(pl.Series(name, [getattr(row, name) for row in rows], pl.String()) for name in names),
+            *(pl.Series(name, list(map(attrgetter(name), entries.rows)), pl.String()) for name in names),
             pl.Series("observed_at", times, ATOMS.schema["observed_at"]),
-            *(_series(name, values, dtype) for (name, dtype), values in zip(_WRITTEN.items(), regions, strict=True)),
-            pl.Series("line", lines, pl.Int64()),
+            *(_series(_AT + key, list(map(attrgetter(key), regions)), dtype) for key, dtype in _WRITTEN.items()),
+            pl.Series("line", entries.lines, pl.Int64()),
         ]
     )
     box = pl.when(_at("bbox").list.len() == 4).then(_at("bbox"))
@@ -180,7 +178,7 @@ _OTHERWISE: dict[str, pl.DataType] = {
 }
 """Keys of a region in JSON that are no columns of `ely_atoms`."""
 
-_WRITTEN = {_AT + key: _OTHERWISE.get(key) or ATOMS.schema[key] for key in AtomRegion.__struct_fields__}
+_WRITTEN = {key: _OTHERWISE.get(key) or ATOMS.schema[key] for key in AtomRegion.__struct_fields__}
 
 _INSTEAD = {
     "page": ("page_start", "page_end"),

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from mabpl.benchmarks.ely_eye.rows import MODALITIES, AtomRow, ManifestRow, QueryRow, RunRow, SourceRow
+from mabpl.benchmarks.ely_eye.rows import MODALITIES, AtomRow, ManifestRow, QueryRow, RunRow, SourceRow, given
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
 from mabpl.benchmarks.ely_eye.values import answer_faults, parse_time, region_faults
 from mabpl.reading.json_values import Fault, Object, Read, Reader, at_key, check, encodable
-from mabpl.reading.lines import LONGEST_LINE, Lines
+from mabpl.reading.lines import LONGEST_LINE, Line, Lines
 from mabpl.reading.opening import BYTE_ORDER_MARK
 from mabpl.reading.problems import Problem
 
@@ -33,30 +33,38 @@ ALIASES: dict[str, tuple[str, ...]] = {
 stand in ``scope`` too."""
 
 
-class Entry(NamedTuple, Generic[R]):
-    """A line's row. ``sound``: nothing of the line is in error."""
-
-    line: int
-    row: R
-    sound: bool
-
-
 @dataclass
 class Entries(Generic[R]):
-    """What a file holds. ``file``: below the benchmark's folder; ``sha256``: hex, of its bytes."""
+    """What a file holds: rows with their lines, and whether they are ``sound`` (nothing of the line is in error).
+
+    ``file``: below the benchmark's folder; ``sha256``: hex, of its bytes.
+    """
 
     file: str
     sha256: str = ""
-    rows: list[Entry[R]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    rows: list[R] = field(default_factory=list)
+    sound: list[bool] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
+    def __iter__(self) -> Iterator[tuple[int, R, bool]]:
+        return zip(self.lines, self.rows, self.sound, strict=True)
 
-Further = Callable[[Any], list[Fault]]
-"""What a row's type does not tell: the faults of its JSON value."""
+    def add(self, first: int, rows: list[R], sound: bool) -> None:
+        """Rows of lines that follow each other from ``first``."""
+        self.lines += range(first, first + len(rows))
+        self.rows += rows
+        self.sound += [sound] * len(rows)
 
 
-def _nothing(value: Any) -> list[Fault]:
-    return []
+class Further(NamedTuple, Generic[R]):
+    """What a row's type does not tell: the ``faults`` of its JSON value. ``none``: true only of rows without any."""
+
+    faults: Callable[[Any], list[Fault]]
+    none: Callable[[R], bool]
+
+
+_NOTHING: Further[Any] = Further(lambda value: [], lambda row: True)
 
 
 @functools.cache
@@ -65,23 +73,23 @@ def _reader(kind: type[R]) -> Reader[R]:
 
 
 def read_queries(path: Path, file: str) -> Entries[QueryRow]:
-    return _read(path, file, _reader(QueryRow), "query_id", _query_faults)
+    return _read(path, file, _reader(QueryRow), "query_id", Further(_query_faults, lambda row: False))
 
 
 def read_manifest(path: Path, file: str) -> Entries[ManifestRow]:
-    return _read(path, file, _reader(ManifestRow), "url", _nothing)
+    return _read(path, file, _reader(ManifestRow), "url", _NOTHING)
 
 
 def read_atoms(path: Path, file: str) -> Entries[AtomRow]:
-    return _read(path, file, _reader(AtomRow), "atom_id", _nothing)
+    return _read(path, file, _reader(AtomRow), "atom_id", _NOTHING)
 
 
 def read_run(path: Path, file: str) -> Entries[RunRow]:
-    return _read(path, file, Reader(RunRow), "query_id", lambda value: [])
+    return _read(path, file, _reader(RunRow), "query_id", _NOTHING)
 
 
 def read_sources(path: Path, file: str) -> Entries[SourceRow]:
-    return _read(path, file, _source_reader(), "source_id", _source_faults)
+    return _read(path, file, _source_reader(), "source_id", Further(_source_faults, _is_sound_source))
 
 
 class _SourceReader(Reader[SourceRow]):
@@ -126,39 +134,47 @@ def _renamed(raw: Object) -> Object:
     return renamed
 
 
-def _read(path: Path, file: str, reader: Reader[R], name: str, further: Further) -> Entries[R]:
+def _read(path: Path, file: str, reader: Reader[R], name: str, further: Further[R]) -> Entries[R]:
     lines = Lines(path)
     entries: Entries[R] = Entries(file)
-    problems = entries.problems
-    for line in lines:
-        data = line.data
-        if data.startswith(BYTE_ORDER_MARK):
-            problems.append(problem("byte-order-mark", file, line.number, "starts with a byte order mark"))
-            data = data.removeprefix(BYTE_ORDER_MARK)
-        if line.cut:
-            problems.append(problem("line-too-long", file, line.number, f"is longer than {LONGEST_LINE // 2**20} MiB"))
+    for block in lines.blocks():
+        rows = None if block.cut else reader.read_many(block.lines)
+        if rows is not None and all(map(further.none, rows)):
+            entries.add(block.number, rows, True)
             continue
-        if not data.strip():
-            problems.append(problem("blank-line", file, line.number, "is blank"))
-            continue
-        read: Read[R] = reader.read(data)
-        if read.value is not None and further is _nothing:
-            entries.rows.append(Entry(line.number, read.value, True))
-            continue
-        value: Any = read.raw if read.value is None or read.raw is not None else msgspec.to_builtins(read.value)
-        faults = [*read.faults, *(further(value) if isinstance(value, dict) else [])]
-        of = value.get(name) if isinstance(value, dict) else None
-        of = encodable(of) if isinstance(of, str) and of else None
-        for fault in faults:
-            cut_off = fault.rule == "invalid-json" and not line.ended
-            hint = "the file ends inside this line: it was cut off" if cut_off else fault.hint
-            problems.append(problem(fault.rule, file, line.number, fault.message, of=of, field=fault.field, hint=hint))
-        if read.value is not None:
-            entries.rows.append(Entry(line.number, read.value, not any(_is_error(fault) for fault in faults)))
+        for number, data in enumerate(block.lines, block.number):
+            _read_line(Line(number, data, block.cut, block.ended), entries, reader, name, further)
     entries.sha256 = lines.sha256
-    if not entries.rows and not problems:
-        problems.append(problem("no-row", file, None, "holds no row"))
+    if not entries.rows and not entries.problems:
+        entries.problems.append(problem("no-row", file, None, "holds no row"))
     return entries
+
+
+def _read_line(line: Line, entries: Entries[R], reader: Reader[R], name: str, further: Further[R]) -> None:
+    problems, file, data = entries.problems, entries.file, line.data
+    if data.startswith(BYTE_ORDER_MARK):
+        problems.append(problem("byte-order-mark", file, line.number, "starts with a byte order mark"))
+        data = data.removeprefix(BYTE_ORDER_MARK)
+    if line.cut:
+        problems.append(problem("line-too-long", file, line.number, f"is longer than {LONGEST_LINE // 2**20} MiB"))
+        return
+    if not data.strip():
+        problems.append(problem("blank-line", file, line.number, "is blank"))
+        return
+    read: Read[R] = reader.read(data)
+    if read.value is not None and further.none(read.value):
+        entries.add(line.number, [read.value], True)
+        return
+    value: Any = read.raw if read.value is None or read.raw is not None else msgspec.to_builtins(read.value)
+    faults = [*read.faults, *(further.faults(value) if isinstance(value, dict) else [])]
+    of = value.get(name) if isinstance(value, dict) else None
+    of = encodable(of) if isinstance(of, str) and of else None
+    for fault in faults:
+        cut_off = fault.rule == "invalid-json" and not line.ended
+        hint = "the file ends inside this line: it was cut off" if cut_off else fault.hint
+        problems.append(problem(fault.rule, file, line.number, fault.message, of=of, field=fault.field, hint=hint))
+    if read.value is not None:
+        entries.add(line.number, [read.value], not any(_is_error(fault) for fault in faults))
 
 
 def _is_error(fault: Fault) -> bool:
@@ -242,3 +258,11 @@ def _source_faults(value: Mapping[str, Any]) -> list[Fault]:
             message = f"is {spot[1]}, expected line_start = {spot[0]} or more"
             faults.append(Fault("region-value", f"symbols[{index}].line_end", message))
     return faults
+
+
+def _is_sound_source(row: SourceRow) -> bool:
+    time = given(row.observed_at)
+    spans = given(row.symbols) or ()
+    return (time is None or not isinstance(parse_time(time), Fault)) and all(
+        symbol.line_start <= symbol.line_end for symbol in spans
+    )

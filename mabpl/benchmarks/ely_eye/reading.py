@@ -95,8 +95,8 @@ def read_benchmark(root: str | os.PathLike[str]) -> Benchmark:
     found = checks.check(queries, gold, sources)
     told = merge_problems(problems_table([*problems, *faults]), found)
     wrong = found.filter(pl.col("severity") == "error", pl.col("rule") != "duplicate-source")["clip_id"]
-    sound = pl.Series([e.row.query_id for s in sets for e in s.rows if e.sound], dtype=pl.String)
-    named = pl.Series([e.row.source_id for s in indexes for e in s.rows if e.sound], dtype=pl.String)
+    sound = pl.Series([row.query_id for s in sets for _, row, sound in s if sound], dtype=pl.String)
+    named = pl.Series([row.source_id for s in indexes for _, row, sound in s if sound], dtype=pl.String)
     kept = queries.filter(pl.col("query_id").is_in(sound.implode()), ~pl.col("query_id").is_in(wrong.implode()))
     sources = sources.unique("source_id", keep="none").filter(
         pl.col("source_id").is_in(named.implode()), pl.col("modality").is_not_null()
@@ -162,6 +162,7 @@ def _candidates(folder: Path) -> list[str]:
     return [name for name in names if name not in (*freezing.SETS_MANIFESTS, freezing.CORPUS_MANIFEST)]
 
 
+_OF_SOURCE = set(SourceRow.__struct_fields__)
 _OF_A_QUERY = {"query_id", "question", "gold"}
 
 
@@ -214,7 +215,7 @@ def _manifests(folder: Path, read: Mapping[str, str]) -> tuple[Entries[ManifestR
 
 
 def _queries_frame(sets: Iterable[Entries[QueryRow]], manifest: Entries[ManifestRow]) -> pl.DataFrame:
-    revisions = {entry.row.origin.revision for entries in sets for entry in entries.rows}
+    revisions = {row.origin.revision for entries in sets for row in entries.rows}
     known = {revision for revision in revisions if freezing.knows_revision(manifest.rows, revision)}
     rows = [
         {
@@ -239,7 +240,7 @@ def _queries_frame(sets: Iterable[Entries[QueryRow]], manifest: Entries[Manifest
             "line": line,
         }
         for entries in sets
-        for line, row, _ in entries.rows
+        for line, row, _ in entries
     ]
     return pl.DataFrame(rows, schema=QUERIES.schema)
 
@@ -268,7 +269,7 @@ def _gold_frame(sets: Iterable[Entries[QueryRow]]) -> pl.DataFrame:
             "at": line,
         }
         for entries in sets
-        for line, row, sound in entries.rows
+        for line, row, sound in entries
         for index, entry in enumerate(row.gold)
     ]
     of_query = {name: QUERIES.schema[name] for name in ("holder", "as_of", "file")}
@@ -283,37 +284,33 @@ def _region(modality: str, entry: GoldEntry) -> dict[str, Any]:
 
 
 def _sources_frame(indexes: Iterable[Entries[SourceRow]], problems: list[Problem]) -> pl.DataFrame:
-    rows = []
+    frames = [SOURCES.empty()]
     for entries in indexes:
         stem = file_stem(entries.file)
         named = next((m for m in sorted(MODALITIES, key=len, reverse=True) if m in stem), None)
-        for line, row, _ in entries.rows:
-            modality = given(row.modality) or named
-            if modality is None:
-                message = "is missing, and the file's name tells none"
-                problems.append(
-                    problem("missing-field", entries.file, line, message, of=row.source_id, field="modality")
-                )
-            extent = {n: given(getattr(row, n)) for n in ("pages", "width", "height", "duration_s", "lines", "turns")}
-            rows.append(
-                {
-                    "source_id": row.source_id,
-                    "modality": modality,
-                    "holder": row.holder,
-                    "observed_at": _instant(given(row.observed_at)),
-                    **extent,
-                    "file": entries.file,
-                    "line": line,
-                }
+        columns: dict[str, list[Any]] = {
+            name: [given(getattr(row, name)) for row in entries.rows] for name in SOURCES.schema.keys() & _OF_SOURCE
+        }
+        columns["modality"] = [modality or named for modality in columns["modality"]]
+        columns["observed_at"] = [_instant(time) for time in columns["observed_at"]]
+        problems += [
+            problem(
+                "missing-field", entries.file, line, "is missing, and the file's name tells none",
+                of=source, field="modality",
             )
-    return pl.DataFrame(rows, schema=SOURCES.schema)
+            for line, source, modality in zip(entries.lines, columns["source_id"], columns["modality"], strict=True)
+            if modality is None
+        ]  # fmt: skip
+        columns |= {"file": [entries.file] * len(entries.rows), "line": entries.lines}
+        frames.append(pl.DataFrame([pl.Series(n, columns[n], dtype) for n, dtype in SOURCES.schema.items()]))
+    return pl.concat(frames)
 
 
 def _symbols_frame(indexes: Iterable[Entries[SourceRow]]) -> pl.DataFrame:
     rows = [
         (row.source_id, symbol.path, symbol.symbol, symbol.line_start, symbol.line_end)
         for entries in indexes
-        for _, row, _ in entries.rows
+        for row in entries.rows
         for symbol in given(row.symbols) or ()
     ]
     return pl.DataFrame(rows, schema=SYMBOLS.schema, orient="row").unique()

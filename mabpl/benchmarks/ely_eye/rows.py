@@ -137,7 +137,7 @@ class AtomRow(Struct, omit_defaults=True, gc=False):
     observed_at: _Time | None = None
 
 
-class ReturnedAtom(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ReturnedAtom(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """An atom at its place in the list."""
 
     atom_id: _Name
@@ -145,14 +145,14 @@ class ReturnedAtom(Struct, forbid_unknown_fields=True, omit_defaults=True):
     strong: Annotated[bool, Meta(description="The system takes it for strong evidence.")] | None = None
 
 
-class Latency(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class Latency(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """From the question to the cartridge that is ready, by the clock on the wall."""
 
     cold_s: Annotated[float, Meta(ge=0, description="Seconds, nothing prepared.")] | None = None
     warm_s: Annotated[float, Meta(ge=0, description="Seconds, asked again.")] | None = None
 
 
-class RunRow(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class RunRow(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One line of a run: what a system returned for a query, best first."""
 
     query_id: _Name

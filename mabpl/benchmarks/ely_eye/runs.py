@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from mabpl.benchmarks.ely_eye.entries import read_run
 from mabpl.benchmarks.ely_eye.options import ElyOptions
-from mabpl.benchmarks.ely_eye.rows import Latency
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
 from mabpl.errors import unreadable
 from mabpl.reading.names import expand_files, name_runs
@@ -135,27 +135,18 @@ def check_runs(
 def _from_lines(file: str) -> tuple[pl.DataFrame, pl.DataFrame, list[Problem], str]:
     """Returned atoms (line, rank, atom_id, score, strong), queries (line, query_id, cold_s, warm_s), faults, digest."""
     entries = read_run(Path(file), file)
-    places = [
-        (line, rank, place.atom_id, place.score, place.strong)
-        for line, row, _ in entries.rows
-        for rank, place in enumerate(row.returned, 1)
+    rows = entries.rows
+    lines = pl.Series("line", entries.lines, pl.Int64())
+    places = [place for row in rows for place in row.returned]
+    count = np.array([len(row.returned) for row in rows], dtype=np.int64)
+    rank = np.arange(1, len(places) + 1) - np.repeat(np.cumsum(count) - count, count)
+    found = [lines.gather(np.repeat(np.arange(len(rows)), count)), pl.Series("rank", rank, pl.Int32())]
+    found += [pl.Series(name, list(map(attrgetter(name), places)), dtype) for name, dtype in _ATOM.items()]
+    asked = [lines, pl.Series("query_id", [row.query_id for row in rows], pl.String())]
+    asked += [
+        pl.Series(name, [getattr(row.latency, name, None) for row in rows], dtype) for name, dtype in _LATENCY.items()
     ]
-    rows = []
-    for line, row, _ in entries.rows:
-        latency = row.latency or Latency()
-        rows.append((line, row.query_id, latency.cold_s, latency.warm_s))
-    found = _columns(places, {"line": pl.Int64(), "rank": pl.Int32(), **_ATOM})
-    return (
-        found,
-        _columns(rows, {"line": pl.Int64(), "query_id": pl.String(), **_LATENCY}),
-        entries.problems,
-        entries.sha256,
-    )
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
-    return pl.DataFrame([pl.Series(n, v, t) for (n, t), v in zip(schema.items(), columns, strict=True)])
+    return pl.DataFrame(found), pl.DataFrame(asked), entries.problems, entries.sha256
 
 
 def _is_parquet(file: str) -> bool:
