@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from mabpl.benchmarks.ely_eye import results, scoring
-from mabpl.benchmarks.ely_eye.adding_up import Part, add_up, intervals, readings
+from mabpl.benchmarks.ely_eye.adding_up import Parts, add_up, intervals, readings
 from mabpl.benchmarks.ely_eye.compare import compare
 from mabpl.benchmarks.ely_eye.options import ElyOptions
 from mabpl.benchmarks.ely_eye.runs import Runs, check_runs, read_runs
@@ -304,9 +304,9 @@ def test_the_paired_interval_draws_the_same_sources_on_both_sides(both: scoring.
         differences.append((values[0] - values[1]).to_numpy())
     low, high = bootstrap.percentile_interval(np.array(differences, dtype=float))
     order = [place for place, _, _ in readings()]
-    (bounds,) = intervals([[Part.of(one), Part.of(two)]], replicates=80)
-    assert bounds[0][order] == pytest.approx(low, abs=1e-9)
-    assert bounds[1][order] == pytest.approx(high, abs=1e-9)
+    bounds = intervals([Parts.of(rows, ("all",))[1] for rows in (one, two)], replicates=80)
+    assert bounds[0][0, order] == pytest.approx(low, abs=1e-9)
+    assert bounds[1][0, order] == pytest.approx(high, abs=1e-9)
 
 
 def test_clusters_are_of_the_first_side_and_a_value_that_goes_is_a_change(both: scoring.ElyScores) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -379,17 +380,21 @@ def test_queries_that_share_a_source_or_an_item_are_drawn_together() -> None:
     st.lists(st.floats(0, 9), min_size=1, max_size=6),
     st.data(),
     st.sampled_from((0.0, 0.5, 0.95, 1.0)),
+    st.sampled_from((0, 64)),
 )
 def test_the_weighted_quantile_is_that_of_the_repeated_values(
-    values: list[float], data: st.DataObject, q: float
+    values: list[float], data: st.DataObject, q: float, few: int
 ) -> None:
-    times = data.draw(st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values)))
+    """Counted one after another, or searched by halves."""
+    draw = st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values))
+    times = np.array([data.draw(draw) for _ in range(3)])
     ordered = np.sort(np.array(values))
-    both, upto = np.stack([ordered, ordered + 1]), np.cumsum(times, dtype=float)
-    found = adding_up.weighted_quantiles(both, np.stack([[upto, upto]] * 3), [0.5, q])
-    repeated = np.repeat(ordered, times)
-    expected = np.quantile(repeated, [0.5, q]) if len(repeated) else np.full(2, math.nan)
-    assert found == pytest.approx(np.stack([[expected, expected + 1]] * 3), rel=1e-12, nan_ok=True)
+    both = np.stack([ordered, ordered + 1])
+    with mock.patch.object(adding_up, "_FEW", few):
+        found = adding_up.weighted_quantiles(both, np.stack([times.T, times.T]), [0.5, q])
+    repeated = [np.repeat(ordered, of_draw) for of_draw in times]
+    expected = np.array([np.quantile(some, [0.5, q]) if len(some) else [math.nan] * 2 for some in repeated]).T
+    assert found == pytest.approx(np.stack([expected, expected + 1], axis=1), rel=1e-12, nan_ok=True)
 
 
 def made_of_sources(sources: int, seed: int = 0) -> Case:
@@ -413,7 +418,7 @@ def test_intervals_are_of_a_bootstrap_over_clusters() -> None:
     names = sorted(set(fast["cluster"]))
     assert len(names) == 12 * 2  # the unanswerable ones stand alone
     draws = 400
-    (bounds,) = adding_up.intervals([[adding_up.Part.of(fast)]], replicates=draws)
+    bounds = adding_up.intervals([adding_up.Parts.of(fast, ("all",))[1]], replicates=draws)
     weights = bootstrap.clip_weights(len(names), draws)
     rows = {name: part for (name,), part in fast.group_by("cluster")}
     replicates = []
@@ -423,9 +428,25 @@ def test_intervals_are_of_a_bootstrap_over_clusters() -> None:
         replicates.append(values.cast(pl.Float64).to_numpy())
     order = [place for place, _, _ in adding_up.readings()]
     low, high = bootstrap.percentile_interval(np.array(replicates))
-    assert bounds[0][order] == pytest.approx(low, rel=1e-9, nan_ok=True)
-    assert bounds[1][order] == pytest.approx(high, rel=1e-9, nan_ok=True)
+    assert bounds[0][0, order] == pytest.approx(low, rel=1e-9, nan_ok=True)
+    assert bounds[1][0, order] == pytest.approx(high, rel=1e-9, nan_ok=True)
     assert np.isnan(low).sum() == 6  # nobody else's memory, by two readings and denominators; no warm latencies
+
+
+def test_an_interval_depends_on_the_queries_of_its_slice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices with as many clusters share their draws, whatever else is scored and however many queries each has."""
+    monkeypatch.setattr(adding_up, "_MOST_CELLS", 4_000)
+    fast = per_query(made_of_sources(6)).sort("query_id")
+    names = fast["query_id"].str.slice(1, 3)
+    holders = ["a" if name < "002" else "b" if name < "004" else "c" for name in names]
+    fast = fast.with_columns(pl.Series("holder", holders)).filter(~pl.col("unanswerable") | (pl.col("holder") != "b"))
+    fast = fast.filter(pl.col("query_id").is_in(["q0000", "q0010"]) | (pl.col("holder") != "a"))
+    sizes = fast.group_by("holder").agg(pl.col("cluster").n_unique(), pl.len()).sort("holder")
+    assert sizes.rows() == [("a", 2, 2), ("b", 2, 4), ("c", 4, 6)]
+    whole = add_up(fast, ElyOptions())
+    for holder in "abc":
+        alone = add_up(fast.filter(holder=holder), ElyOptions(), by=("holder",))
+        assert_frame_equal(whole.filter(slice="holder", value_of_slice=holder), alone, rel_tol=1e-12)
 
 
 def test_one_cluster_has_no_interval_and_parts_of_the_draws_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ def clip_weights(clips: int, replicates: int = REPLICATES, seed: int = SEED, str
 
     ``stratum``: sets that are combined are drawn independently, each with a number of its own.
     """
-    draws = np.random.default_rng([seed, clips, stratum]).integers(0, clips, size=(replicates, clips))
-    cells = draws + np.arange(replicates)[:, None] * clips
+    cells = np.random.default_rng([seed, clips, stratum]).integers(0, clips, size=(replicates, clips))
+    cells += np.arange(replicates)[:, None] * clips
     return np.bincount(cells.ravel(), minlength=replicates * clips).reshape(replicates, clips).astype(np.float64)
 
 

@@ -33,6 +33,8 @@ GATES = {
 
 _WHOLE = {"excluded": "", "counted": "_whole"}
 _MOST_CELLS = 4_000_000
+_FEW = 64
+"""Latencies that are counted one after another; more of them are searched by halves."""
 
 
 class Reading(NamedTuple):
@@ -84,23 +86,30 @@ DENOMINATORS = ("applicable", "all")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The queries of one slice and one side, as arrays.
+class Parts:
+    """The queries of slices, one slice (part) after another, as arrays.
 
     ``values``, ``applies``: (queries, measures), 0 where a measure does not apply. ``latency``: (queries, 2), cold and
-    warm, NaN where there is none. ``cluster``: (queries,) from 0 to ``clusters``.
+    warm, NaN where there is none. ``part``: (queries,) ascending. ``cluster``: (queries,) from 0 to ``clusters`` of the
+    part. ``clusters``: (parts,).
     """
 
     values: Floats
     applies: Floats
     latency: Floats
+    part: Integers
     cluster: Integers
-    clusters: int
+    clusters: Integers
 
     @classmethod
-    def of(cls, rows: pl.DataFrame) -> Part:
-        """``rows``: `ely_query_scores` of one run, by query_id."""
-        names, cluster = np.unique(rows["cluster"].to_numpy(), return_inverse=True)
+    def of(cls, rows: pl.DataFrame, by: Sequence[str]) -> tuple[list[tuple[str, str | None]], Parts]:
+        """``rows``: `ely_query_scores` of one run, by query_id. Slice and value of each part, and the parts."""
+        keys, places = zip(*slices_of(rows, by), strict=True) if by else ((), ())
+        at = np.concatenate([np.zeros(0, np.int64), *places])
+        part = np.repeat(np.arange(len(keys)), list(map(len, places)))
+        names, named = np.unique(rows["cluster"].to_numpy(), return_inverse=True)
+        cells, cell = np.unique(part * len(names) + named[at], return_inverse=True)
+        clusters = np.bincount(cells // max(len(names), 1), minlength=len(keys))
         columns = rows.select(
             *(
                 pl.when(m.applies).then(m.value.cast(pl.Float64)).otherwise(0.0).alias(f"v{i}")
@@ -108,135 +117,194 @@ class Part:
             ),
             *(m.applies.cast(pl.Float64).alias(f"a{i}") for i, m in enumerate(MEASURES)),
         ).to_numpy()
-        latency = rows.select(pl.col("cold_s", "warm_s").cast(pl.Float64)).to_numpy()
-        return cls(columns[:, : len(MEASURES)], columns[:, len(MEASURES) :], latency, cluster, len(names))
+        values, applies = columns[at, : len(MEASURES)], columns[at, len(MEASURES) :]
+        latency = rows.select(pl.col("cold_s", "warm_s").cast(pl.Float64)).to_numpy()[at]
+        return list(keys), cls(values, applies, latency, part, cell - _starts(clusters)[part], clusters)
 
-    def only(self, rows: Integers) -> Part:
-        """The part of these rows."""
-        clusters, cluster = np.unique(self.cluster[rows], return_inverse=True)
-        return Part(self.values[rows], self.applies[rows], self.latency[rows], cluster, len(clusters))
+    @classmethod
+    def joined(cls, several: Sequence[Parts]) -> Parts:
+        """The parts of all, one after another."""
+        before = np.cumsum([0, *(len(parts.clusters) for parts in several)])
+        part = np.concatenate([parts.part + first for parts, first in zip(several, before[:-1], strict=True)])
+        names = ("values", "applies", "latency", "cluster", "clusters")
+        columns = {name: np.concatenate([getattr(parts, name) for parts in several]) for name in names}
+        return cls(part=part, **columns)
 
     def by_cluster(self) -> tuple[Floats, Floats]:
-        """Numerators and denominators, float64 (clusters, measures x denominators): measures by `applicable`, then by
-        `all`."""
-        every = np.ones((len(self.cluster), 1))
+        """Numerators and denominators, float64 (clusters of all parts, measures x denominators): measures by
+        `applicable`, then by `all`."""
+        applied = _summed(self.part, self.applies, len(self.clusters)) > 0
         above = np.hstack([self.values, self.values])
-        below = np.hstack([self.applies, np.where(self.applies.any(axis=0), every, 0.0)])
-        return tuple(self._summed(columns) for columns in (above, below))  # type: ignore[return-value]
-
-    def _summed(self, columns: Floats) -> Floats:
-        width = columns.shape[1]
-        flat = (self.cluster[:, None] * width + np.arange(width)).ravel()
-        sums = np.bincount(flat, weights=columns.ravel(), minlength=self.clusters * width)
-        return sums.astype(np.float64).reshape(-1, width)
+        below = np.hstack([self.applies, applied[self.part]])
+        cell, cells = self.cluster + _starts(self.clusters)[self.part], int(self.clusters.sum())
+        return _summed(cell, above, cells), _summed(cell, below, cells)
 
     def point(self) -> tuple[Floats, Floats, Floats]:
-        """Totals, numbers of queries that each measure applies to, and values (measures x denominators, latencies)."""
-        totals = np.array([sum(column) for column in self.values.T.tolist()])
-        n = self.applies.sum(axis=0)
-        divisors = np.concatenate([n, np.where(n > 0, len(self.cluster), 0)])
-        ratios = bootstrap.divided(np.concatenate([totals, totals]), divisors)
-        return totals, n, np.concatenate([ratios, latencies([self], np.ones((1, self.clusters)))[0]])
+        """Of each part totals, numbers of queries that each measure applies to (parts, measures), and values (parts,
+        measures x denominators, latencies)."""
+        count = len(self.clusters)
+        totals, n = (_summed(self.part, columns, count) for columns in (self.values, self.applies))
+        every = np.bincount(self.part, minlength=count)[:, None]
+        ratios = bootstrap.divided(np.hstack([totals, totals]), np.hstack([n, np.where(n > 0, every, 0)]))
+        once = np.ones((1, int(self.clusters.max(initial=0))))
+        return totals, n, np.hstack([ratios, latencies(self.ordered(), np.arange(count), once)[0]])
 
-    def ordered(self, column: int) -> tuple[Floats, Integers]:
-        """The latencies that there are, ascending, and the cluster of each."""
+    def ordered(self) -> tuple[Ordered, ...]:
+        """The latencies, cold and warm."""
+        return tuple(self._ordered(column) for column in (0, 1))
+
+    def _ordered(self, column: int) -> Ordered:
         known = np.flatnonzero(~np.isnan(self.latency[:, column]))
-        order = known[np.argsort(self.latency[known, column], kind="stable")]
-        return self.latency[order, column], self.cluster[order]
+        order = known[np.lexsort((self.latency[known, column], self.part[known]))]
+        lengths = np.bincount(self.part[order], minlength=len(self.clusters))
+        return Ordered(self.latency[order, column], self.cluster[order], lengths)
 
 
-def latencies(parts: Sequence[Part], weights: Floats) -> Floats:
-    """The latencies' quantiles under each row of ``weights`` (draws, clusters): float64 (draws, parts x latencies)."""
-    drawn = np.full((len(weights), len(parts), len(LATENCIES)), np.nan)
-    for column in (0, 1):
+class Ordered(NamedTuple):
+    """Latencies that there are, ascending in each part, the cluster of each, and how many each part has."""
+
+    seconds: Floats
+    cluster: Integers
+    lengths: Integers
+
+
+def _starts(counts: Integers) -> Integers:
+    return np.cumsum(counts) - counts
+
+
+def _summed(group: Integers, columns: npt.NDArray[Any], groups: int) -> Floats:
+    """Sums of the rows of each group, in their order: float64 (groups, columns)."""
+    width = columns.shape[1]
+    flat = (group[:, None] * width + np.arange(width)).ravel()
+    return np.bincount(flat, columns.ravel(), groups * width).astype(np.float64).reshape(groups, width)
+
+
+def latencies(ordered: Sequence[Ordered], members: Integers, weights: Floats) -> Floats:
+    """The latencies' quantiles of parts under each row of ``weights`` (draws, clusters): float64 (draws, members,
+    latencies)."""
+    drawn = np.full((len(LATENCIES), len(members), len(weights)), np.nan)
+    times = weights.astype(np.int32).T.copy()
+    for column, (seconds, cluster, lengths) in enumerate(ordered):
         wanted = [i for i, (of, _) in enumerate(LATENCIES.values()) if of == column]
         quantiles = [q for of, q in LATENCIES.values() if of == column]
-        ordered = [part.ordered(column) for part in parts]
-        by_length: dict[int, list[int]] = {}
-        for i, (seconds, _) in enumerate(ordered):
-            by_length.setdefault(len(seconds), []).append(i)
-        for length, every in by_length.items():
-            at_once = max(1, _MOST_CELLS // (len(weights) * max(length, 1)))
-            for first in range(0, len(every) if length else 0, at_once):
-                some = every[first : first + at_once]
-                values = np.stack([ordered[i][0] for i in some])
-                cluster = np.stack([ordered[i][1] for i in some])
-                upto = np.cumsum(weights[:, cluster], axis=2)
-                drawn[:, np.array(some)[:, None], wanted] = weighted_quantiles(values, upto, quantiles)
-    return drawn.reshape(len(weights), -1)
+        starts = _starts(lengths)
+        for length in np.unique(lengths[members]).tolist():
+            alike = np.flatnonzero(lengths[members] == length)
+            for some, draws in _blocks(len(alike) if length else 0, len(weights), length):
+                places = starts[members[alike[some]], None] + np.arange(length)
+                found = weighted_quantiles(seconds[places], times[:, draws][cluster[places]], quantiles)
+                drawn[np.array(wanted)[:, None], alike[some], draws] = found
+    return np.moveaxis(drawn, 2, 0).swapaxes(1, 2)
 
 
-def weighted_quantiles(values: Floats, upto: Floats, quantiles: Sequence[float]) -> Floats:
-    """Quantiles of repeated ``values`` (rows, values; ascending), linearly interpolated: float64 (draws, rows,
-    quantiles).
+def _blocks(rows: int, draws: int, length: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and draws, so many at a time that rows x draws x ``length`` is bounded."""
+    most = max(1, _MOST_CELLS // max(length, 1))
+    draws_at_once = min(draws, most)
+    rows_at_once = max(1, most // max(draws_at_once, 1))
+    for row in range(0, rows, rows_at_once):
+        for draw in range(0, draws, draws_at_once):
+            yield slice(row, row + rows_at_once), slice(draw, draw + draws_at_once)
 
-    ``upto`` (draws, rows, values): how many a draw holds up to and with each value. NaN where it holds none.
+
+def weighted_quantiles(values: Floats, times: npt.NDArray[Any], quantiles: Sequence[float]) -> Floats:
+    """Quantiles of repeated ``values`` (rows, values; ascending), linearly interpolated: float64 (quantiles, rows,
+    draws).
+
+    ``times`` (rows, values, draws; whole numbers): how often a draw holds each value; overwritten. NaN where it holds
+    none.
     """
-    total = upto[..., -1]
+    for i in range(1, times.shape[1]):  # along the middle axis, where numpy's own sum is slow
+        times[:, i] += times[:, i - 1]
+    total = times[:, -1]
     last = np.maximum(total - 1, 0)
-    place = np.multiply.outer(quantiles, last)
-    below = np.floor(place)
-    number = np.arange(total.size).reshape(total.shape)
-    above = number * (total.max() + 1)  # one draw above another: all of them are searched at once
-    wanted = np.stack([below, np.minimum(below + 1, last)]) + above
-    found = np.searchsorted((upto + above[..., None]).ravel(), wanted, side="right") - number * values.shape[1]
-    low, high = values[np.arange(len(values)), np.minimum(found, values.shape[1] - 1)]
+    place = np.multiply.outer(quantiles, last.astype(np.float64))
+    below = np.floor(place).astype(times.dtype)
+    found = _not_above(times, np.stack([below, np.minimum(below + 1, last)]))
+    row = np.arange(len(values))[:, None]
+    low, high = values[row, np.minimum(found, values.shape[1] - 1)]
     between: Floats = np.where(total > 0, low + (high - low) * (place - below), np.nan)
-    return np.moveaxis(between, 0, -1)
+    return between
+
+
+def _not_above(upto: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """How many of ``upto`` (rows, values, draws; ascending along the values) are not above ``wanted`` (..., rows,
+    draws)."""
+    rows, length, draws = upto.shape
+    if length < _FEW:
+        few = np.zeros(wanted.shape, np.uint8)
+        for i in range(length):
+            few += (upto[:, i] <= wanted).view(np.uint8)
+        return few
+    first = np.arange(rows)[:, None] * (length * draws) + np.arange(draws)
+    flat = upto.ravel()
+    count = np.zeros(wanted.shape, np.int64)
+    for bit in reversed(range(length.bit_length())):
+        more = count + (1 << bit)
+        held = flat[first + (np.minimum(more, length) - 1) * draws] <= wanted
+        count = np.where(held & (more <= length), more, count)
+    return count
 
 
 def intervals(
-    slices: Sequence[Sequence[Part]], level: float = 0.95, replicates: int = bootstrap.REPLICATES
-) -> list[tuple[Floats, Floats]]:
-    """Bounds of each slice: of the values of its one side, or of the first less the second of two.
+    sides: Sequence[Parts], level: float = 0.95, replicates: int = bootstrap.REPLICATES
+) -> tuple[Floats, Floats]:
+    """Bounds of each part, both float64 (parts, values): of the values of one side, or of the first less the second.
 
-    Clusters are drawn with replacement, all queries of one together, and both sides by the same draw. Slices with the
+    Clusters are drawn with replacement, all queries of one together, and both sides by the same draw. Parts with the
     same number of clusters share their draws. NaN where there is one cluster, or no value.
     """
-    nothing = np.full(2 * len(MEASURES) + len(LATENCIES), np.nan)
-    bounds: list[tuple[Floats, Floats]] = [(nothing, nothing)] * len(slices)
-    groups: dict[int, list[int]] = {}
-    for i, sides in enumerate(slices):
-        if sides[0].clusters > 1:
-            groups.setdefault(sides[0].clusters, []).append(i)
-    at_once = max(1, 2 * _MOST_CELLS // (replicates * len(nothing)))
-    for clusters, every in sorted(groups.items()):
+    clusters = sides[0].clusters
+    width = 2 * len(MEASURES) + len(LATENCIES)
+    low, high = np.full((2, len(clusters), width), np.nan)
+    at_once = max(1, 2 * _MOST_CELLS // (replicates * width))
+    sums = [side.by_cluster() for side in sides]
+    ordered = [side.ordered() for side in sides]
+    for count in np.unique(clusters[clusters > 1]).tolist():
+        every = np.flatnonzero(clusters == count)
         for first in range(0, len(every), at_once):
             members = every[first : first + at_once]
-            found = _bounds([slices[i] for i in members], clusters, level, replicates)
-            for i, low, high in zip(members, *found, strict=True):
-                bounds[i] = (low, high)
-    return bounds
+            cells = _starts(clusters)[members, None] + np.arange(count)
+            low[members], high[members] = _bounds(sums, ordered, members, cells, level, replicates)
+    return low, high
 
 
-def _bounds(group: list[Sequence[Part]], clusters: int, level: float, replicates: int) -> tuple[Floats, Floats]:
-    """Lower and upper bounds, each float64 (slices, values), of slices with the same number of clusters."""
+def _bounds(
+    sums: list[tuple[Floats, Floats]], ordered: list[tuple[Ordered, ...]], members: Integers, cells: Integers,
+    level: float, replicates: int,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Lower and upper bounds, each float64 (members, values), of parts with the same number of clusters: their
+    ``cells`` (members, clusters) in the sums."""
+    clusters = cells.shape[1]
+    halves = [half[cells].swapaxes(0, 1).reshape(clusters, -1) for of_side in sums for half in of_side]
     # Small slices have many columns that are equal: each is drawn once.
-    sums = [np.hstack([np.vstack(part.by_cluster()) for part in of_side]) for of_side in zip(*group, strict=True)]
-    distinct, place = np.unique(np.vstack(sums), axis=1, return_inverse=True)
-    values = np.concatenate([*_replicates(group, np.split(distinct, 2 * len(sums)), clusters, replicates)])
+    distinct, place = np.unique(np.vstack(halves), axis=1, return_inverse=True)
+    drawn = _replicates(np.split(distinct, len(halves)), ordered, members, replicates)
+    values = np.concatenate([*drawn])
     empty = np.isnan(values).all(axis=0)
     both = np.stack(bootstrap.percentile_interval(np.where(empty, 0.0, values), level))
     both[:, empty] = np.nan
-    ratios = both[:, place.ravel()].reshape(2, len(group), -1)
-    times = both[:, distinct.shape[1] :].reshape(2, len(group), -1)
+    ratios = both[:, place.ravel()].reshape(2, len(members), -1)
+    times = both[:, distinct.shape[1] :].reshape(2, len(members), -1)
     low, high = np.concatenate([ratios, times], axis=2)
     return low, high
 
 
-def _replicates(group: list[Sequence[Part]], halves: list[Floats], clusters: int, replicates: int) -> Iterator[Floats]:
-    """Draws, a part of them at a time: float64 (draws, columns of ``halves``, then the latencies of each slice).
+def _replicates(
+    halves: list[Floats], ordered: list[tuple[Ordered, ...]], members: Integers, replicates: int
+) -> Iterator[Floats]:
+    """Draws, a part of them at a time: float64 (draws, columns of ``halves``, then the latencies of each member).
 
     ``halves``: numerators and denominators of the first side, then of the second where there is one.
     """
-    widest = max(len(part.cluster) for parts in group for part in parts)
-    at_once = max(1, min(replicates, _MOST_CELLS // max(widest, clusters)))
+    clusters = len(halves[0])
+    at_once = max(1, min(replicates, _MOST_CELLS // clusters))
     for number, start in enumerate(range(0, replicates, at_once)):
         weights = bootstrap.clip_weights(clusters, min(at_once, replicates - start), stratum=number)
         drawn = []
-        for side in range(len(halves) // 2):
+        for side, of_side in enumerate(ordered):
             ratios = bootstrap.ratio_of_sums(weights, *halves[2 * side : 2 * side + 2])
-            drawn.append(np.hstack([ratios, latencies([parts[side] for parts in group], weights)]))
+            drawn.append(np.hstack([ratios, latencies(of_side, members, weights).reshape(len(weights), -1)]))
         yield drawn[0] if len(drawn) == 1 else drawn[0] - drawn[1]
 
 
@@ -247,17 +315,50 @@ def add_up(
 
     ``ci``: level of the cluster-bootstrap interval; None leaves the bounds null.
     """
-    keys, parts = [], []
+    keys, several = [], []
     for run, rows in runs_of(query_scores):
-        whole = Part.of(rows)
-        for key, places in slices_of(rows, by):
-            keys.append((run, *key))
-            parts.append(whole.only(places))
-    bounds = intervals([[part] for part in parts], ci) if ci is not None else [None] * len(parts)
-    scored = [
-        row for key, part, bound in zip(keys, parts, bounds, strict=True) for row in _rows(key, part, bound, options)
-    ]
-    return pl.DataFrame(scored, schema=SCORES.schema, orient="row", infer_schema_length=None)
+        of_run, parts = Parts.of(rows, by)
+        keys += [(run, *key) for key in of_run]
+        several.append(parts)
+    if not keys:
+        return SCORES.empty()
+    parts = Parts.joined(several)
+    return _scores(keys, parts, intervals([parts], ci) if ci is not None else None, options)
+
+
+def _scores(
+    keys: list[tuple[str, str, str | None]], parts: Parts, bounds: tuple[Floats, Floats] | None, options: ElyOptions
+) -> pl.DataFrame:
+    totals, n, values = parts.point()
+    known = np.stack([np.bincount(parts.part[~np.isnan(of)], minlength=len(keys)) for of in parts.latency.T], axis=1)
+    every = np.bincount(parts.part, minlength=len(keys))
+    nothing = np.full(len(keys), np.nan)
+    gated = np.array([key[1] in GATED_SLICES for key in keys])
+    columns: dict[str, list[Any]] = {name: [] for name in ("total", "n", "divided_by", "gate", "passed")}
+    for place, reading, denominator in readings():
+        latency = denominator is None
+        applies = known[:, LATENCIES[reading.metric][0]] if latency else n[:, place % len(MEASURES)]
+        columns["total"].append(nothing if latency else totals[:, place % len(MEASURES)])
+        columns["n"].append(applies)
+        columns["divided_by"].append(every if denominator == "all" else applies)
+        held = reading.metric in GATES and chosen(reading, denominator, options)
+        side, gate = GATES[reading.metric] if held else ("least", np.nan)
+        columns["gate"].append(np.where(gated, gate, np.nan))
+        kept = values[:, place] >= gate if side == "least" else values[:, place] <= gate
+        columns["passed"].append(np.where(np.isnan(values[:, place]) | np.isnan(columns["gate"][-1]), np.nan, kept))
+    order = [place for place, _, _ in readings()]
+    rows = [(*reading, denominator) for _, reading, denominator in readings()]
+    frame = {name: np.stack(column, axis=1).ravel() for name, column in columns.items()}
+    frame |= {"value": values[:, order].ravel()}
+    if bounds is not None:
+        frame |= {name: bound[:, order].ravel() for name, bound in zip(("low", "high"), bounds, strict=True)}
+    scored = (
+        pl.DataFrame(keys, schema=["run", "slice", "value_of_slice"], orient="row", infer_schema_length=None)
+        .join(pl.DataFrame(rows, schema=[*Reading._fields, "denominator"], orient="row"), how="cross")
+        .with_columns(pl.Series(name, column, nan_to_null=True) for name, column in frame.items())
+        .with_columns(pl.col("passed").cast(pl.Boolean))
+    )
+    return SCORES.conform(scored)
 
 
 def runs_of(query_scores: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -294,29 +395,3 @@ def chosen(reading: Reading, denominator: str | None, options: ElyOptions) -> bo
     return denominator in (None, options.denominator) and all(
         own in (None, of) for own, of in zip(reading[1:], wanted[1:], strict=True)
     )
-
-
-def _rows(
-    key: tuple[str, str, str | None], part: Part, bounds: tuple[Floats, Floats] | None, options: ElyOptions
-) -> Iterator[tuple[Any, ...]]:
-    totals, n, values = part.point()
-    for place, reading, denominator in readings():
-        if denominator is None:
-            column, _ = LATENCIES[reading.metric]
-            count = divisor = int((~np.isnan(part.latency[:, column])).sum())
-            total = None
-        else:
-            i = place % len(MEASURES)
-            count, total = int(n[i]), float(totals[i])
-            divisor = count if denominator == "applicable" else len(part.cluster)
-        value = _number(values[place])
-        low, high = (_number(bound[place]) for bound in bounds) if bounds is not None else (None, None)
-        gate, passed = None, None
-        if reading.metric in GATES and key[1] in GATED_SLICES and chosen(reading, denominator, options):
-            side, gate = GATES[reading.metric]
-            passed = None if value is None else value >= gate if side == "least" else value <= gate
-        yield (*key, *reading, denominator, value, low, high, total, count, divisor, gate, passed)
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

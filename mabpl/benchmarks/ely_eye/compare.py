@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from mabpl.benchmarks.ely_eye.adding_up import SLICES, Part, add_up, intervals, readings, slices_of
+from mabpl.benchmarks.ely_eye.adding_up import SLICES, Parts, add_up, intervals, readings
 from mabpl.benchmarks.ely_eye.options import ElyOptions
 from mabpl.benchmarks.ely_eye.scoring import ElyScores
 from mabpl.errors import UsageError, unknown_name
@@ -98,10 +97,9 @@ def compare(
     ]
     joined = tables[0].join(tables[1], on=KEY, suffix="_b", nulls_equal=True, maintain_order="left")
     joined = joined.rename({name: f"{name}_a" for name in _SIDE})
-    wholes = [Part.of(rows) for rows in (one, two)]
-    bounds = intervals([[whole.only(places) for whole in wholes] for _, places in slices_of(one, by)], ci)
+    sides_ = [Parts.of(rows, by)[1] for rows in (one, two)]
     order = [place for place, _, _ in readings()]
-    low, high = (np.concatenate([bound[which][order] for bound in bounds]) for which in (0, 1))
+    low, high = (bound[:, order].ravel() for bound in intervals(sides_, ci))
     metrics = joined.with_columns(
         (pl.col("value_a") - pl.col("value_b")).alias("difference"),
         pl.Series("low", low, nan_to_null=True),
