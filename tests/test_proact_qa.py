@@ -277,6 +277,31 @@ def test_clips_are_cut_to_the_frame_and_what_is_missing_is_listed(
     assert probe(tmp_path / "small" / "c1.mp4").num_frames == 13
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--fps", "0"], "0 frames a second"), (["--fps", "-3"], "-3 frames"), (["--fps", "nan"], "nan frames"),
+        (["--long-side", "1"], "1 pixels"), ([], "is a file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_cut_is_told_before_any_clip(
+    release_with_videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str], told: str
+) -> None:
+    root, out = release_with_videos, tmp_path / "clips"
+    if not option:
+        out.write_text("")
+    arguments = ["--labels", str(root / "t_dev"), "--videos", str(root / "videos"), "--clips-dir", str(out), *option]
+    assert run(["proact", "cuts", *arguments]) == 2
+    said = capsys.readouterr()
+    assert told in said.err and said.out == "" and not out.is_dir()
+
+
+def test_quiet_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("qa-prompts", "cuts"):
+        assert run(["proact", name, "--labels", str(JSON), "--out", str(tmp_path / name), "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def test_an_id_is_never_a_path() -> None:
     assert clip_file("../../etc") == "%2E.%2F..%2Fetc.mp4"
     assert clip_file("a/b\0c") == "a%2Fb%00c.mp4"

@@ -520,7 +520,9 @@ SUBMISSION_BREACHES: list[tuple[str, str | None, int | None, Callable[[Rows], An
     ("duplicate-qa", "qa_id", len(ROWS) + 1, lambda r: r.append(r[AT_QA])),
     ("unknown-qa", "qa_id", AT_QA + 1, lambda r: r[AT_QA].update(qa_id="q9")),
     ("illegal-letter", "letter", AT_QA + 1, lambda r: r[AT_QA].update(letter="a")),
-    ("illegal-letter", "letter", AT_QA + 1, lambda r: r[AT_QA].update(letter=None)),
+    ("illegal-letter", "letter", AT_QA + 1, lambda r: r[AT_QA].update(letter=["A"])),
+    ("missing-answer", "letter", AT_QA + 1, lambda r: r[AT_QA].update(letter=None)),
+    ("missing-answer", "letter", AT_QA + 1, lambda r: r[AT_QA].pop("letter")),
     ("missing-answer", None, None, lambda r: r.pop(AT_QA)),
 ]
 
@@ -543,6 +545,22 @@ def test_every_rule_of_submissions_is_broken_once_and_found(
             submissions.require_valid()
 
 
+def test_letters_are_told_as_json(tmp_path: Path) -> None:
+    rows = [row for row in copy.deepcopy(ROWS) if "qa_id" in row]
+    for letter, said in ((True, "true"), (["A"], "a list"), ("a", "'a'")):
+        rows[0]["letter"] = letter
+        told = read_submissions(write_rows(tmp_path / "a.jsonl", rows), ALL).problems["message"]
+        assert told.to_list() == [f"is {said}, expected one of A, B, C, D"]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_an_empty_submission_is_not_valid(tmp_path: Path, text: str) -> None:
+    path = write_rows(tmp_path / "a.jsonl", text)
+    assert "no-lines" in read_submissions(path, ALL).problems["rule"]
+    assert "no-mentions" in read_submissions(path, ALL, parts=["mentions"]).problems["rule"]
+    assert run(["proact", "validate", str(path), "--labels", str(JSON)]) == 1
+
+
 def test_faults_of_lines_and_of_whole_submissions(tmp_path: Path) -> None:
     text = "".join(f"{json.dumps(row)}\n" for row in ROWS)
     broken = f'\ufeff{text}\n{{"qa_id": "x", "qa_id": "y", "letter": "A"}}\n[1]\n{{"clip_uid": "cut'
@@ -555,7 +573,7 @@ def test_faults_of_lines_and_of_whole_submissions(tmp_path: Path) -> None:
     assert set(read_submissions(only_clips, ALL, parts=["answers"]).problems["rule"]) == {"no-answers"}
     assert {*SUBMISSION_RULES} == {rule for rule, *_ in SUBMISSION_BREACHES} | {
         "ambiguous-clip", "byte-order-mark", "blank-line", "duplicate-key", "encoding", "invalid-json",
-        "line-too-long", "no-answers", "no-mentions", "unknown-key", "wrong-value",
+        "line-too-long", "no-answers", "no-lines", "no-mentions", "unknown-key", "wrong-value",
     }  # fmt: skip
 
 

@@ -212,6 +212,43 @@ def test_a_configuration_is_the_authors_only_as_they_state_it(score: Score, tmp_
     assert "late_s" not in document["eval_config"]
 
 
+def test_a_result_names_the_files_that_were_scored_and_no_folder(judged: EventScores, tmp_path: Path) -> None:
+    names = {"information_capture.json", "state_tracking.json", "location_tracking.json"}
+    assert set(judged.views()["proact_clips"]["file"]) == names
+    assert {one["split"] for one in judged.provenance["released"]} == {"dev"}
+    judged.write_tables(tmp_path / "t")
+    for path in sorted((tmp_path / "t").iterdir()):
+        assert str(SAMPLE).encode() not in path.read_bytes(), path.name
+
+
+def test_a_result_folder_is_read_in_sql_and_pointed_at_elsewhere(judged: EventScores, tmp_path: Path) -> None:
+    judged.write_tables(tmp_path / "t")
+    sql = mabpl.connect(tmp_path / "t")
+    for name, frame in judged.views().items():
+        assert sql.sql(f"select * from {name}").pl().height == frame.height
+    assert_frame_equal(sql.sql("select * from event_scores").pl(), judged.scores)
+    with pytest.raises(InputError, match="not of scored timelines") as told:
+        mabpl.load_result(tmp_path / "t")
+    assert "mabpl.connect" in told.value.hint
+    (tmp_path / "a.json").write_text(json.dumps(event_document(judged)))
+    with pytest.raises(InputError, match="mabpl proact score"):
+        mabpl.load_result(tmp_path / "a.json")
+
+
+def test_a_macro_value_is_unknown_where_a_cell_is(
+    release: Release, submissions: Submissions, judged: EventScores
+) -> None:
+    lost = judged.pairs.filter(run="attentive", track="home", task="state_tracking")["request"].unique()
+    verdicts = judged.verdicts.filter(~pl.col("request").is_in(lost.implode()))
+    scores = score_events(release, submissions, judge=verdicts).scores.filter(run="attentive")
+    cell = scores.filter(track="home", task="state_tracking").row(0, named=True)
+    assert cell["f1"] is None and cell["unscored_clips"] > 0
+    for macro in scores.filter(pl.col("task").is_null(), pl.col("track").ne_missing("workshop")).iter_rows(named=True):
+        assert (macro["f1"], macro["f1_low"], macro["recall"], macro["mean_lateness_s"]) == (None,) * 4
+        assert macro["silence_rate"] == 100.0 and macro["timing_f1"] > 0
+    assert scores.filter(pl.col("track") == "workshop", pl.col("task").is_null())["f1"].item() > 0
+
+
 def test_options_change_the_scores_and_stand_in_the_result(release: Release, submissions: Submissions) -> None:
     def f1(**options: Any) -> float:
         scores = score_events(release, submissions, options=EventOptions(**options), judge="embedded", level=None)
@@ -227,6 +264,7 @@ def test_options_change_the_scores_and_stand_in_the_result(release: Release, sub
     ("text", "told"),
     [
         ("{", "not JSON"), ("[1]", "no JSON object"), ('{"source": 1}', "source"), ('{"early_s": "soon"}', "early_s"),
+        ('{"late_s": "5"}', "without quotes"),
         ('{"early_s": 1, "early_s": 2}', "twice"), ('{"duplicates": "maybe"}', "false_positives"),
     ],
 )  # fmt: skip

@@ -133,5 +133,5 @@ def tell_problems(
         click.echo(tables.render(counts(problems)), nl=False)
         click.echo()
     errors = errors_of(problems).height
-    click.echo(f"{checked}: {f'{errors} errors' if failed else 'valid'}")
+    click.echo(f"{checked}: {f'{errors} error' + 's' * (errors > 1) if failed else 'valid'}")
     return int(failed)

@@ -66,7 +66,7 @@ def read(where: dict[str, Any], quiet: bool = False) -> Release:
     return release.select(tasks=where["tasks"] or None, splits=splits)
 
 
-def write_or_print(text: str, out: str | None) -> None:
+def write_or_print(text: str, out: str | None, quiet: bool) -> None:
     """``text`` into the file ``out``, else on standard output."""
     from mabpl.tables.files import write_text
 
@@ -74,4 +74,4 @@ def write_or_print(text: str, out: str | None) -> None:
         click.echo(text, nl=False)
     else:
         write_text(Path(out), text)
-        note(f"written: {out}")
+        note(f"written: {out}", quiet)

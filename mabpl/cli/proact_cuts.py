@@ -56,7 +56,7 @@ def command(
     wanted = windows(release)
     if out is not None or videos is None:
         csv = (form or ("csv" if str(out or "").lower().endswith(".csv") else "jsonl")) == "csv"
-        proact_common.write_or_print(_listed(wanted, csv), out)
+        proact_common.write_or_print(_listed(wanted, csv), out, quiet)
     if videos is None or clips_dir is None:
         return 0
     return _cut(wanted, Path(videos), Path(clips_dir), how, as_json, quiet)

@@ -22,4 +22,4 @@ def command(where: dict[str, Any], out: str | None, quiet: bool) -> None:
 
     release = proact_common.read(where, quiet)
     release.require_valid()
-    proact_common.write_or_print(to_json_lines(questions(release).to_dicts()), out)
+    proact_common.write_or_print(to_json_lines(questions(release).to_dicts()), out, quiet)

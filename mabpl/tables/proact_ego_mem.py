@@ -41,7 +41,7 @@ PROACT_CLIPS = Table(
             nullable=True,
         ),
         Column("qa_items", pl.Int64, "questions about the clip", "questions"),
-        Column("file", pl.String, "the file, as it was named"),
+        Column("file", pl.String, "the file, as it was named; in a result its name without folders"),
     ),
 )
 

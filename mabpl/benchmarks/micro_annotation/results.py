@@ -115,6 +115,8 @@ def read_folder_manifest(path: Path) -> dict[str, Any]:
         hint = "expected the folder of `mabpl score --tables`"
         if "tournament" in manifest:
             hint = "it is a tournament's: `mabpl tournament fit FOLDER`, in Python mabpl.load_tournament"
+        elif "event_scores" in manifest.get("tables", ()):
+            hint = f"it is of `mabpl proact score`: mabpl.connect({str(path)!r}) has event_scores and its other tables"
         raise unreadable(path, "is a result folder, but not of scored timelines", hint)
     return manifest
 
@@ -150,6 +152,9 @@ def read_document(path: str | Path) -> Document:
         return document
     if isinstance(document, dict) and "clip_id" in document:
         raise unreadable(path, "is a prediction or labels file, not a result", "score it first: mabpl score")
+    if isinstance(document, dict) and "event_scores" in document:
+        hint = "with --tables DIR it writes a folder that mabpl.connect takes"
+        raise unreadable(path, "is a result of `mabpl proact score`, not of timelines", hint)
     raise unreadable(path, 'has no "summary"', "expected a .scores.json, a .joint.json or a result folder")
 
 

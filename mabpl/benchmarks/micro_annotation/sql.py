@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mabpl.errors import UsageError
@@ -22,9 +24,10 @@ class Viewed(Protocol):
     def views(self) -> dict[str, pl.DataFrame]: ...
 
 
-def connect(result: Scores | Viewed, *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
+def connect(result: Scores | Viewed | str | os.PathLike[str], *, pairs: bool = True) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in memory with the result's tables as views (see data_schema/).
 
+    A path is that of a result folder, whichever benchmark's or tournament's; each of its tables becomes a view.
     ``clip_scores`` carries the clips' own columns too, as ``result.clips`` does. ``pairs=False`` leaves that table out
     where it is not needed, for it is the largest. ``requests`` and ``verdicts`` are there where a judge was asked.
     """
@@ -33,6 +36,17 @@ def connect(result: Scores | Viewed, *, pairs: bool = True) -> duckdb.DuckDBPyCo
     from mabpl.benchmarks.micro_annotation.scores import Scores
 
     connection = duckdb.connect()
+    if isinstance(result, str | os.PathLike):
+        from mabpl.benchmarks.micro_annotation.results import load_result
+        from mabpl.tables import folder, schemas
+
+        named = folder.read_manifest(Path(result)).get("tables", [])
+        if "clip_scores" in named:
+            return connect(load_result(Path(result)), pairs=pairs)
+        for name in schemas.TABLES:
+            if name in named:
+                connection.register(name, folder.read_table(Path(result), name).to_arrow())
+        return connection
     if not isinstance(result, Scores):
         if not hasattr(result, "views"):
             raise UsageError(

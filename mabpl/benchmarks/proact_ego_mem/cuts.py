@@ -6,6 +6,7 @@ times in the clip are then right with no further offset. No video is distributed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from mabpl.benchmarks.proact_ego_mem.release import CELL, Release
-from mabpl.errors import InputError, unreadable
+from mabpl.errors import InputError, UsageError, unreadable
 from mabpl.tables.files import write_bytes
 
 ENDINGS = (".mp4", ".mkv", ".mov", ".webm", ".avi", ".m4v")
@@ -75,8 +76,15 @@ def cut_all(
     """Cuts the clips of :func:`windows` into ``out``, one MP4 each; ``done`` is told each as it is finished.
 
     ``fps`` and ``long_side`` (pixels) are the source's unless given. Frames are decoded and encoded again, so that a
-    clip begins with the frame that is on screen at its start. ``again``: clips that are there are cut once more.
+    clip begins with the frame that is on screen at its start. ``again``: clips that are there are cut once more. Raises
+    :class:`UsageError` for a rate or size that no picture has, :class:`InputError` for what is no folder.
     """
+    if fps is not None and not 0 < fps < math.inf:
+        raise UsageError(f"{fps:g} frames a second are not possible", "expected a number above 0")
+    if long_side is not None and long_side < 2:
+        raise UsageError(f"a longer side of {long_side} pixels is not possible", "expected 2 or more")
+    if out.exists() and not out.is_dir():
+        raise unreadable(out, "is a file", "expected a folder for the clips")
     sources = videos_in(videos)
     cuts = []
     for clip_uid, video_uid, start_s, end_s in _distinct(wanted):

@@ -86,6 +86,9 @@ def read_eval_config(path: str | os.PathLike[str]) -> EvalConfig:
     if not isinstance(value, dict):
         raise unreadable(path, "is no JSON object", f"expected any of: source, {', '.join(EventOptions.names())}")
     known = {name: value[name] for name in EventOptions.names() if name in value}
+    for name in known.keys() & {"early_s", "late_s"}:
+        if isinstance(known[name], str):
+            raise UsageError(f"{path}: {name} is the text {known[name]!r}", "write the number without quotes")
     source = value.get("source")
     if source is not None and not isinstance(source, str):
         raise unreadable(path, '"source" is no text', f'expected "{AUTHORS}", or who else chose these options')

@@ -24,6 +24,7 @@ from mabpl.timelines import MICROSECONDS, Integers
 CELL = ("track", "task")
 COUNTS = tuple(column.name for column in EVENT_CLIP_SCORES.columns[6:])
 FALSE_POSITIVES = ("on_negatives", "duplicates", "wrong_objects", "out_of_time")
+_JUDGED = tuple(name for name in EVENT_METRICS if name not in ("timing_f1", "silence_rate"))
 OUTCOMES = ("hit", "on_negative", "duplicate", "wrong_object", "out_of_time")
 _MINUTES = pl.col("duration_s") / 60
 
@@ -245,14 +246,21 @@ class Bounds:
 def _macro(
     cells: pl.DataFrame, key: list[str], members: list[tuple[str, str]], counts: Sequence[str], bounds: Bounds
 ) -> pl.DataFrame:
-    """The mean of the values of ``members`` for runs that have them all; an undefined value has no part in it."""
+    """The mean of the values of ``members`` for runs that have them all.
+
+    A value that is undefined has no part in it; one that is unknown, for want of verdicts, leaves the mean unknown.
+    """
+    unknown = {name: (pl.col(name).is_null() & (pl.col("unscored_clips") > 0)).any() for name in _JUDGED}
     rows = (
         cells.group_by(key, maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("cells"),
             pl.col("clips").sum(),
             *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in counts),
-            *(pl.col(name).mean() for name in EVENT_METRICS),
+            *(
+                pl.when(~unknown.get(name, pl.lit(False))).then(pl.col(name).mean()).alias(name)
+                for name in EVENT_METRICS
+            ),
         )
         .filter(pl.col("cells") == len(members))
     )

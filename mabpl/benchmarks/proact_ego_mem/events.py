@@ -168,7 +168,10 @@ def score_events(
     splits = present["split"].unique().sort().to_list()
     release.require_released(splits, "events")
     options = options or (EventOptions() if config is None else config.options)
-    clips, segments = (frame.filter(pl.col("split").is_in(splits)) for frame in (release.clips, release.segments))
+    release = release.select(splits=splits)
+    clips, segments = release.clips, release.segments
+    names = {one.file: os.path.basename(one.file) for one in release.files}  # noqa: PTH119
+    clips = clips.with_columns(pl.col("file").replace(names))  # a result says nothing of where its inputs lay
     events = prepare(clips, segments, submissions.mentions, options, timelines=present)
     runs = submissions.runs.join(present, on="run", how="semi").sort("run")
     timing = match(events, None, options, threads)

@@ -44,6 +44,7 @@ RELEASE_RULES: dict[str, Rule] = {
 
 SUBMISSION_RULES: dict[str, Rule] = {
     **LINE_RULES,
+    "no-lines": Rule("error", "was it cut off? a submission has a line for every clip, or for questions"),
     "row-kind": Rule("error", 'a line is {"clip_uid", "mentions"}, {"clip_uid", "error"} or {"qa_id", "letter"}'),
     "failed-clip": Rule("error", "run the clip again; a clip without mentions is an empty list, not an error"),
     "duplicate-clip": Rule("error", "keep one line a clip"),

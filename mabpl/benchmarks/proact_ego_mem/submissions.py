@@ -21,7 +21,7 @@ from mabpl.benchmarks.proact_ego_mem.release import CELL, LISTER, Release
 from mabpl.benchmarks.proact_ego_mem.rows import AnyRow
 from mabpl.benchmarks.proact_ego_mem.rules import submission_problem
 from mabpl.benchmarks.proact_ego_mem.tasks import SHORT_TASKS
-from mabpl.reading.json_values import Fault, Reader, encodable
+from mabpl.reading.json_values import Fault, Reader, encodable, shown
 from mabpl.reading.lines import BYTE_ORDER_MARK, LONGEST_LINE, Line, Lines
 from mabpl.reading.names import expand_files, name_runs
 from mabpl.reading.problems import Problem, merge_problems, problems_table, require_valid
@@ -115,6 +115,7 @@ class _File:
 
     def read(self, path: str) -> None:
         lines = Lines(path)
+        empty = True
         for line in lines:
             data = line.data
             if data.startswith(BYTE_ORDER_MARK):
@@ -125,7 +126,10 @@ class _File:
             elif not data.strip():
                 self.tell("blank-line", line.number, "is blank")
             else:
+                empty = False
                 self._line(line, data)
+        if empty and self.parts is None:
+            self.tell("no-lines", None, "holds no line")
         self.sha256 = lines.sha256
         self.answers = {qa_id: answer for qa_id, answer in self.answers.items() if qa_id not in self.repeated}
         self.clips = {key: clip for key, clip in self.clips.items() if key not in self.repeated | self.faulty}
@@ -177,12 +181,12 @@ class _File:
             return
         letters = self.known.letters.get(qa_id)
         letter = None if row.letter is None or row.letter is UNSET else row.letter
+        if letters is not None and letter not in letters:
+            said = "is missing" if row.letter is UNSET else f"is {shown(letter)}"
+            rule = "missing-answer" if letter is None else "illegal-letter"
+            self.tell(rule, line, f"{said}, expected one of {', '.join(letters)}", clip_id=clip, field="letter")
         if not isinstance(letter, str | None):
             letter = json.dumps(letter)
-        if letters is not None and letter not in letters:
-            said = "is missing" if row.letter is UNSET else f"is {row.letter!r}"
-            message = f"{said}, expected one of {', '.join(letters)}"
-            self.tell("illegal-letter", line, message, clip_id=clip, field="letter")
         self.answers[qa_id] = line, letter
 
     def _clip(self, line: int, row: AnyRow) -> None:
