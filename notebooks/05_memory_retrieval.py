@@ -23,6 +23,7 @@ import polars as pl
 
 import mabpl
 from mabpl.benchmarks.ely_eye import ElyOptions, compare, gather, read_atoms, resolve, score
+from mabpl.benchmarks.ely_eye.results import load_result, write_result_folder
 from mabpl.data import ely_sample_folder
 
 _ = pl.Config(
@@ -123,7 +124,6 @@ covered.select("atoms", "held", "regions", "with whole sources", "without")
 # One JSON document or one folder; both state split, options, and the SHA-256 of manifests, sets, atoms and runs.
 
 # %%
-from mabpl.benchmarks.ely_eye.results import load_result, write_result_folder  # noqa: E402
 
 with tempfile.TemporaryDirectory() as scratch:
     write_result_folder(scores, Path(scratch) / "result")
