@@ -124,7 +124,6 @@ covered.select("atoms", "held", "regions", "with whole sources", "without")
 # One JSON document or one folder; both state split, options, and the SHA-256 of manifests, sets, atoms and runs.
 
 # %%
-
 with tempfile.TemporaryDirectory() as scratch:
     write_result_folder(scores, Path(scratch) / "result")
     again = load_result(Path(scratch) / "result")
