@@ -366,6 +366,13 @@ def test_score_and_compare_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     told = capsys.readouterr().out
     assert "Gate lost: all: holder" in told
     assert all(digest in told for kind in ("manifest", "set") for digest in document["sha256"][kind].values())
+    assert [line.split()[0] for line in told.splitlines() if "Holder correctness" in line].count("all") == 1
+    assert [line.split()[0] for line in told.splitlines() if "MRR, of all" in line].count("all") == 1
+    for command in (["compare", tmp_path / "a.json", tmp_path / "b"], [*base[1:], HASTY]):
+        assert mabpl(cli("ely", *command, "--format", "csv")) == 0
+        stated = capsys.readouterr()
+        assert stated.out.splitlines()[1].startswith(("all,", "hasty,all,"))
+        assert all(digest in stated.err for digest in document["sha256"]["set"].values())
     assert mabpl(cli("ely", "compare", tmp_path / "a.json", tmp_path / "b", "--gates", "--json", "--all")) == 1
     assert {"n_a", "n_b", "divided_by_a", "divided_by_b"} < set(json.loads(capsys.readouterr().out)["metrics"][0])
     for wrong, words in (

@@ -29,7 +29,7 @@ def command(
     from mabpl.benchmarks.ely_eye.compare import compare
     from mabpl.benchmarks.ely_eye.results import load_result
     from mabpl.errors import UsageError, unknown_name
-    from mabpl.report.ely import comparison_text
+    from mabpl.report.ely import comparison_text, digests_of_both
     from mabpl.tables.files import to_json
 
     slices = [name for name in by.split(",") if name]
@@ -49,6 +49,8 @@ def command(
         click.echo(to_json(document), nl=False)
     else:
         click.echo(comparison_text(found, format_=format_, every=every), nl=False)  # type: ignore[arg-type]
+        for line in digests_of_both(found) if format_ in ("csv", "json") else ():
+            common.note(line, quiet)
     lost = found.lost_gates() if gates else []
     for line in lost:
         common.note(line)

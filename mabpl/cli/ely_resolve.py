@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,6 +15,10 @@ _LISTED = 10
 @click.option("--root", "root_after", type=click.Path(), help="The benchmark's folder, in place of ROOT.")
 @click.option("--atoms", required=True, type=click.Path(), metavar="FILE", help="JSON lines or parquet.")
 @click.option(
+    "--split", type=click.Choice(["dev", "test"]), default="dev",
+    help="Whose gold (default: dev; test is for final acceptance alone, and the report says so).",
+)  # fmt: skip
+@click.option(
     "--out", type=click.Path(), metavar="FILE", help="Write the table ely_resolved: .parquet, .jsonl or .csv."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
@@ -24,6 +29,7 @@ def command(
     root: str | None,
     root_after: str | None,
     atoms: str,
+    split: Any,
     out: str | None,
     as_json: bool,
     quiet: bool,
@@ -37,6 +43,7 @@ def command(
     from mabpl.benchmarks.ely_eye.resolve import coverage
     from mabpl.reading.problems import require_valid
     from mabpl.report import tables
+    from mabpl.report.ely import digests
     from mabpl.tables.files import to_json
     from mabpl.tables.folder import write_frame
 
@@ -44,7 +51,7 @@ def command(
     require_valid(benchmark.problems, "mabpl ely validate", "")
     held = read_atoms(atoms, benchmark.sources)
     require_valid(held.problems, "mabpl ely validate --atoms", "")
-    gold = benchmark.scored_gold()
+    gold = benchmark.scored_gold(split)
     resolved = resolve(gold, held.atoms, benchmark.sources, benchmark.symbols)
     if out is not None:
         write_frame(Path(out), resolved, "ely_resolved")
@@ -55,12 +62,16 @@ def command(
         facts = benchmark.facts() | {
             "atoms": {"file": Path(atoms).name, "sha256": held.sha256, "count": held.atoms.height}
         }
-        document = {**facts, "coverage": table.to_dicts(), "without_atom": without.to_dicts()}
+        document = {**facts, "split": split, "coverage": table.to_dicts(), "without_atom": without.to_dicts()}
         click.echo(to_json(document), nl=False)
         return
     shown = table.with_columns(table["modality"].fill_null("all"))
-    click.echo(tables.render(shown, title=f"Gold regions and {held.atoms.height} atoms"), nl=False)
+    click.echo(
+        tables.render(shown, title=f"Gold regions of the split {split}, and {held.atoms.height} atoms"), nl=False
+    )
     for query_id, index, source_id in without.head(_LISTED).iter_rows():
         click.echo(tables.plain(f"no atom: {query_id}, gold[{index}], of {source_id}"))
     if without.height > _LISTED:
         click.echo(f"... and {without.height - _LISTED} more (--json lists them)")
+    for line in digests({"sha256": benchmark.digests()}):
+        click.echo(tables.plain(line))

@@ -54,7 +54,7 @@ def command(
     from mabpl.benchmarks.ely_eye import results, scoring
     from mabpl.errors import unknown_name
     from mabpl.reading.problems import errors_of
-    from mabpl.report.ely import scores_text
+    from mabpl.report.ely import digests, scores_text
     from mabpl.tables import files
 
     options = _options(rest)
@@ -74,6 +74,8 @@ def command(
         click.echo(files.to_json(results.document(scores)), nl=False)
     else:
         click.echo(scores_text(scores, format_=rest["format_"], by=by, every=rest["every"]), nl=False)
+        for line in digests(scores.facts) if rest["format_"] in ("csv", "json") else ():
+            common.note(line, quiet)
     if rest["out"]:
         files.write_json(Path(rest["out"]), results.document(scores))
         common.note(f"written: {rest['out']}", quiet)

@@ -102,16 +102,22 @@ def _notes(scores: ElyScores) -> Iterator[str]:
     yield f"Of all: the same total over all N queries of the row. Gates hold {held}, unrounded."
     yield from _WORDS_TOLD
     yield "Options: " + ", ".join(f"{k}={v}" for k, v in options.as_dict().items() if v is not None)
-    yield from _digests(scores.facts)
+    yield from digests(scores.facts)
     if scores.partial:
         yield "Partial: queries that a run lacks were left out."
 
 
-def _digests(facts: dict[str, Any]) -> Iterator[str]:
+def digests(facts: dict[str, Any]) -> Iterator[str]:
     """The benchmark that was scored: every report states it."""
     for kind in ("manifest", "sets_manifest", "set"):
         for file, sha256 in facts["sha256"].get(kind, {}).items():
             yield f"SHA-256 {sha256}  {file}"
+
+
+def digests_of_both(comparison: Comparison) -> list[str]:
+    """The benchmark of a comparison; where its sides differ, that of each."""
+    one, two = (list(digests(facts)) for facts in (comparison.a, comparison.b))
+    return one if one == two else [f"{name}: {line}" for name, lines in (("A", one), ("B", two)) for line in lines]
 
 
 def comparison_text(comparison: Comparison, *, format_: Format = "terminal", every: bool = False) -> str:
@@ -122,8 +128,11 @@ def comparison_text(comparison: Comparison, *, format_: Format = "terminal", eve
         return render(rows, format=format_)
     if not every:
         rows = rows.filter(_chosen(rows, comparison.options))
+    twice = [pl.col("denominator").eq("all") & pl.col(f"n_{side}").eq(pl.col(f"divided_by_{side}")) for side in "ab"]
+    rows = rows.filter(~pl.all_horizontal(twice).fill_null(False))
     of = [pl.format("{}/{}", f"n_{side}", f"divided_by_{side}").alias(f"of_{side}") for side in "ab"]
-    shown = rows.with_columns(_LABEL, _METRIC, *of, difference_low=pl.col("low"), difference_high=pl.col("high"))
+    metric = pl.when(pl.col("denominator").eq("all")).then(_METRIC + ", of all").otherwise(_METRIC).alias("shown")
+    shown = rows.with_columns(_LABEL, metric, *of, difference_low=pl.col("low"), difference_high=pl.col("high"))
     columns = [
         Show("of", "Queries"),
         Show("shown", "Metric"),
@@ -138,14 +147,13 @@ def comparison_text(comparison: Comparison, *, format_: Format = "terminal", eve
         *(f"Gate lost: {line}" for line in comparison.lost_gates()),
         *(f"Gate won: {line}" for line in comparison.won_gates()),
         f"{_WORDS_TOLD[1]}, the same draws on both sides; where it holds 0, other sources might turn the order.",
+        "Of all: the same total over all queries of the row, where these are more than n.",
         f"{comparison.changed.height:,} of {comparison.metrics.height:,} values changed; --all lists every reading.",
     ]
     title = ", ".join(
         f"{name} = {facts['run']} (split {facts['split']})"
         for name, facts in (("A", comparison.a), ("B", comparison.b))
     )
-    digests = list(_digests(comparison.a))
-    if digests != (of_b := list(_digests(comparison.b))):
-        digests = [f"{name}: {line}" for name, lines in (("A", digests), ("B", of_b)) for line in lines]
+    told = digests_of_both(comparison)
     text = render(shown, format=format_, columns=columns, title=title, notes=notes)
-    return text + "".join(f"{plain(line)}\n" for line in digests)
+    return text + "".join(f"{plain(line)}\n" for line in told)

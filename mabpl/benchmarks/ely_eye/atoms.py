@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from mabpl.benchmarks.ely_eye.entries import read_atoms as read_lines
-from mabpl.benchmarks.ely_eye.overlap import BOX, REGION
+from mabpl.benchmarks.ely_eye.overlap import BOX
 from mabpl.benchmarks.ely_eye.rows import AtomRegion
 from mabpl.benchmarks.ely_eye.rules import RULES, problem
 from mabpl.benchmarks.ely_eye.values import LIMIT_S, parse_time
@@ -40,6 +40,23 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "code": ("path", "line_start", "line_end", "symbols"),
     "conversation": ("turn_start", "turn_end"),
 }
+_SAID = {
+    "pages": ("page_start", "page_end"), "block": ("block",), "bbox": BOX, "times": ("t_start", "t_end"),
+    "path": ("path",), "lines": ("line_start", "line_end"), "symbols": ("symbols",),
+    "turns": ("turn_start", "turn_end"),
+}  # fmt: skip
+"""What columns say of a region, in whatever way it was written."""
+
+_BEYOND: dict[str, tuple[str, pl.Expr]] = {
+    "pages": ("page_start", pl.col("page_start") > pl.col("pages_of_source")),
+    "width": ("x0", pl.col("x0") >= pl.col("width_of_source")),
+    "height": ("y0", pl.col("y0") >= pl.col("height_of_source")),
+    "duration_s": ("t_start", pl.col("t_start") > pl.col("duration_s_of_source")),
+    "lines": ("line_start", pl.col("line_start") > pl.col("lines_of_source")),
+    "turns": ("turn_start", pl.col("turn_start") >= pl.col("turns_of_source")),
+}
+"""Extent of a source: where an atom starts, and whether that is beyond it."""
+
 _TOGETHER = (
     ("page_start", "page_end"),
     BOX,
@@ -68,7 +85,9 @@ def read_atoms(path: str | os.PathLike[str], sources: pl.DataFrame) -> Atoms:
     file = os.fspath(path)
     frame, problems, sha256 = _from_parquet(file) if _is_parquet(file) else _from_lines(file)
     told = sources.select(
-        "source_id", *(pl.col(name).alias(f"{name}_of_source") for name in _OPTIONAL), known=pl.lit(True)
+        "source_id",
+        *(pl.col(name).alias(f"{name}_of_source") for name in (*_OPTIONAL, *_BEYOND)),
+        known=pl.lit(True),
     )
     frame = frame.join(told, on="source_id", how="left", maintain_order="left")
     found = merge_problems(*problems, *_problems(frame, file))
@@ -238,6 +257,14 @@ def _problems(frame: pl.DataFrame, file: str) -> list[pl.DataFrame]:
             pl.format("is {}, the source was observed at {}", iso["observed_at"], iso["observed_at_of_source"]),
         ),
         *_shapes(known, file),
+        *(
+            _rows(
+                known.filter(beyond), file, "outside-source", "region",
+                pl.format("starts at {} = {}; the source has {} = {}",
+                          pl.lit(start), start, pl.lit(of), f"{of}_of_source"),
+            )
+            for of, (start, beyond) in _BEYOND.items()
+        ),
         *_values(frame, file),
     ]  # fmt: skip
 
@@ -246,14 +273,14 @@ def _shapes(known: pl.DataFrame, file: str) -> list[pl.DataFrame]:
     """Keys of another modality, and keys that need others."""
     found = []
     for modality, keys in _KEYS.items():
-        foreign = [name for name in REGION if name not in keys]
-        rows = known.filter(pl.col("modality_of_source") == modality, pl.any_horizontal(pl.col(foreign).is_not_null()))
-        has = pl.concat_str(
-            [pl.when(pl.col(n).is_not_null()).then(pl.lit(f"{n} ")).otherwise(pl.lit("")) for n in foreign]
+        foreign = {word: names for word, names in _SAID.items() if not set(names) & set(keys)}
+        has = {word: pl.any_horizontal(pl.col(names).is_not_null()) for word, names in foreign.items()}
+        rows = known.filter(pl.col("modality_of_source") == modality, pl.any_horizontal(has.values()))
+        said = pl.concat_str(
+            [pl.when(there).then(pl.lit(word)) for word, there in has.items()], separator=", ", ignore_nulls=True
         )
-        message = pl.format(
-            "has {}: the region of {} has {}", has.str.strip_chars(), pl.lit(modality), pl.lit(", ".join(keys))
-        )
+        own = ", ".join(word for word in _SAID if word not in foreign)
+        message = pl.format("has {}; the region of {} has {}", said, pl.lit(modality), pl.lit(own))
         found.append(_rows(rows, file, "region-keys", "region", message))
     for names in _TOGETHER:
         given_ = pl.sum_horizontal(pl.col(name).is_not_null() for name in names)

@@ -12,8 +12,8 @@ LEAST_UNANSWERABLE = 15
 """Percent of the queries, of each file and over all (rule 3)."""
 
 
-def check(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """The table `problems` of `ely_queries`, `ely_gold` and `ely_sources`.
+def check(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame, symbols: pl.DataFrame) -> pl.DataFrame:
+    """The table `problems` of `ely_queries`, `ely_gold`, `ely_sources` and `ely_symbols`.
 
     ``gold`` has the ``holder``, ``as_of`` and ``file`` of its query too, and ``at``, its line.
     """
@@ -29,6 +29,7 @@ def check(queries: pl.DataFrame, gold: pl.DataFrame, sources: pl.DataFrame) -> p
         _repeated(sources, "duplicate-source", "source_id"),
         _source_rules(placed, known),
         _extent_rules(known),
+        _unlisted(known, symbols),
         _void(queries),
         _shares(queries),
     )
@@ -105,6 +106,16 @@ def _extent_rules(known: pl.DataFrame) -> pl.DataFrame:
     picture = corner & (pl.col("x1") >= pl.col("width")) & (pl.col("y1") >= pl.col("height"))
     whole = known.filter(video | picture)
     return pl.concat([*beyond, _gold_rows(whole, "gold-spans-source", region, pl.lit("is all of the source"))])
+
+
+def _unlisted(known: pl.DataFrame, symbols: pl.DataFrame) -> pl.DataFrame:
+    """Symbols that the index does not list, of sources whose symbols it does."""
+    named = known.filter(pl.col("symbol").is_not_null()).join(symbols, on="source_id", how="semi")
+    rows = named.join(symbols, on=["source_id", "path", "symbol"], how="anti")
+    message = pl.format(
+        "names {} of {}, which the index does not list", *('"' + pl.col(name) + '"' for name in ("symbol", "path"))
+    )
+    return _gold_rows(rows, "outside-source", pl.format("gold[{}].region", "gold"), message)
 
 
 def _void(queries: pl.DataFrame) -> pl.DataFrame:

@@ -32,6 +32,7 @@ from mabpl.reading.problems import Problem, merge_problems, problems_table
 from mabpl.tables.ely_eye import GOLD, QUERIES, SOURCES, SYMBOLS
 
 Kind = Literal["set", "index", "manifest", "sets_manifest"]
+Split = Literal["dev", "test"]
 
 
 class File(NamedTuple):
@@ -61,9 +62,10 @@ class Benchmark:
         """Entries that are left out because no manifest knows their revision."""
         return int(self.queries["void"].sum())
 
-    def scored_gold(self) -> pl.DataFrame:
-        """`ely_gold` without the void entries."""
-        return self.gold.join(self.queries.filter(~pl.col("void")), on="query_id", how="semi", maintain_order="left")
+    def scored_gold(self, split: Split = "dev") -> pl.DataFrame:
+        """`ely_gold` of a split, without the void entries."""
+        counted = self.queries.filter(~pl.col("void"), split=split)
+        return self.gold.join(counted, on="query_id", how="semi", maintain_order="left")
 
     def facts(self) -> dict[str, Any]:
         """What every report names: counts, and the digests of the manifests and sets."""
@@ -75,6 +77,11 @@ class Benchmark:
             "manifest_sha256": next(iter(self.sha256("manifest").values()), None),
             "sets_sha256": self.sha256("set"),
         }
+
+    def digests(self) -> dict[str, dict[str, str]]:
+        """Kind of file → file → its SHA-256, all in order."""
+        kinds: tuple[Kind, ...] = ("manifest", "sets_manifest", "set", "index")
+        return {kind: dict(sorted(self.sha256(kind).items())) for kind in kinds}
 
     def sha256(self, kind: Kind) -> dict[str, str]:
         """File → its SHA-256, of the files of one kind."""
@@ -92,7 +99,7 @@ def read_benchmark(root: str | os.PathLike[str]) -> Benchmark:
     manifest, manifest_files, faults = _manifests(folder, read)
     queries, gold = _queries_frame(sets, manifest), _gold_frame(sets)
     sources, symbols = _sources_frame(indexes, problems), _symbols_frame(indexes)
-    found = checks.check(queries, gold, sources)
+    found = checks.check(queries, gold, sources, symbols)
     told = merge_problems(problems_table([*problems, *faults]), found)
     wrong = found.filter(pl.col("severity") == "error", pl.col("rule") != "duplicate-source")["clip_id"]
     sound = pl.Series([row.query_id for s in sets for _, row, sound in s if sound], dtype=pl.String)
@@ -202,12 +209,12 @@ def _manifests(folder: Path, read: Mapping[str, str]) -> tuple[Entries[ManifestR
             problem("no-manifest", freezing.SETS_MANIFESTS[0], None, "there is no such file (nor a .jsonl)")
         )
     else:
-        more, faults, digest = freezing.sets_files(folder / name, name)
-        frozen, problems = frozen + more, problems + faults
+        more, faults_of_sets, digest = freezing.sets_files(folder / name, name)
+        frozen, problems = frozen + more, problems + faults_of_sets
         files.append(File(name, "sets_manifest", digest))
     digests, faults = freezing.check_digests(folder, frozen, known)
     problems += faults
-    if name is not None:
+    if name is not None and (more or not faults_of_sets):
         problems += [
             problem("not-frozen", file, None, f"is not in {name}") for file in sorted(read) if file not in digests
         ]

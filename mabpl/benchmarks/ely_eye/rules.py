@@ -30,7 +30,7 @@ RULES: dict[str, Rule] = {
     "holder-mismatch": Rule("error", "a query's gold is its own holder's: another's memory must not leak"),
     "gold-after-as-of": Rule("error", "what is observed after as_of cannot be known when the query is asked"),
     "unknown-observed-at": Rule("warning", "give observed_at in the index, or the time rule cannot be checked"),
-    "outside-source": Rule("warning", "the region reaches beyond what the index tells of the source"),
+    "outside-source": Rule("warning", "correct region or index: pages and lines from 1, blocks and turns from 0"),
     "gold-spans-source": Rule("warning", "gold is a region: a whole-source atom would earn full marks"),
     "unanswerable-share": Rule("error", "at least 15% of the queries are unanswerable"),
     "unknown-revision": Rule("warning", "the entry is void and left out; name the revision in corpus/manifest.jsonl"),

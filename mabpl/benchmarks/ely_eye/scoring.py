@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -15,13 +15,11 @@ from mabpl.benchmarks.ely_eye.atoms import Atoms, read_atoms
 from mabpl.benchmarks.ely_eye.options import ElyOptions
 from mabpl.benchmarks.ely_eye.queries import described
 from mabpl.benchmarks.ely_eye.query_scores import score_queries
-from mabpl.benchmarks.ely_eye.reading import Benchmark, read_benchmark
+from mabpl.benchmarks.ely_eye.reading import Benchmark, Split, read_benchmark
 from mabpl.benchmarks.ely_eye.resolve import resolve
 from mabpl.benchmarks.ely_eye.runs import Runs, check_runs, read_runs
 from mabpl.errors import UsageError
 from mabpl.reading.problems import merge_problems, require_valid
-
-Split = Literal["dev", "test"]
 
 
 @dataclass(frozen=True)
@@ -123,9 +121,7 @@ def _facts(inputs: Inputs, options: ElyOptions) -> dict[str, Any]:
         },
         "returned": {name: int(strong[name].item()) for name in strong.columns},
         "options": options.as_dict(),
-        "sha256": {
-            kind: dict(sorted(benchmark.sha256(kind).items())) for kind in ("manifest", "sets_manifest", "set", "index")
-        },
+        "sha256": benchmark.digests(),
         "atoms": {"file": os.path.basename(inputs.atoms.file), "sha256": inputs.atoms.sha256},  # noqa: PTH119
         "runs": [
             {"run": s.run, "file": os.path.basename(s.file), "sha256": s.sha256}  # noqa: PTH119

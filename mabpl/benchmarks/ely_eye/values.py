@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -128,7 +129,10 @@ def region_faults(modality: str, region: Mapping[str, Any], path: str) -> list[F
 
 def _value_fault(key: str, value: Any, path: str) -> Fault | None:
     expected, holds = _VALUES[key]
-    return None if holds(value) else Fault("region-value", path, f"is {shown(value)}, expected {expected}")
+    if holds(value):
+        return None
+    had = reprlib.repr(value) if isinstance(value, list) else shown(value)
+    return Fault("region-value", path, f"is {had}, expected {expected}")
 
 
 def _whole(least: int) -> Callable[[Any], bool]:
