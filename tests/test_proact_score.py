@@ -380,6 +380,45 @@ def test_a_folders_own_prompt_wins(score: Score, server: JudgeServer, tmp_path: 
     assert (tmp_path / "root" / "judge_cache").is_dir()
 
 
+def test_objects_go_through_batch_files_and_why_tells_of_them(
+    score: Score, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MAB_JUDGE_MODEL", "flash")
+    monkeypatch.setenv("MAB_JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
+    which = [str(DEV), "--labels", str(LABELS), "--kind", "object", "--set-option", "late_s=3"]
+
+    def mabpl_(*arguments: str) -> Said:
+        capsys.readouterr()
+        return Said(run([*arguments]), *capsys.readouterr())
+
+    assert mabpl_("judge", "export", *which, "--out", "ask.jsonl", "--quiet").code == 0
+    asked = [json.loads(line) for line in (tmp_path / "ask.jsonl").read_text().splitlines()]
+    forecast = score(DEV, "--dry-run", "--set-option", "late_s=3")
+    assert f" {len(asked)} distinct requests" in forecast.out
+    clip = read_release(LABELS).segments["clip_uid"][0]
+    pair = ["verdicts", "why", *which, "--clip", clip, "--json"]
+    before = mabpl_(*pair).json
+    assert before["stored"] == 0 < before["missing"] and {one["state"] for one in before["questions"]} == {"asked"}
+    lines = []
+    for one in asked:
+        accepted = opinion(one["body"]["messages"][-1]["content"], None, 0) == "accept"
+        body = {"choices": [{"message": {"content": json.dumps({"accept": accepted})}}]}
+        lines.append({"custom_id": one["custom_id"], "response": {"status_code": 200, "body": body}, "error": None})
+    (tmp_path / "back.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert mabpl_("verdicts", "import", "back.jsonl").code == 0
+    stored = score(DEV, "--judge", "stored", "--json", "--set-option", "late_s=3")
+    assert stored.code == 0 and not stored.json["partial"]
+    after = mabpl_(*pair).json
+    assert (after["stored"], after["missing"]) == (before["missing"], 0)
+    one = mabpl_(*pair, "--mention", "0").json
+    assert 0 < one["stored"] < after["stored"]
+    assert mabpl_(*pair, "--judge-model", "other").json["questions"][0]["differs"].keys() == {"model"}
+    for wrong in (["--human", "1"], ["--limit", "2"], ["--sample", "nope"]):
+        assert mabpl_(*pair, *wrong).code == 2
+    assert mabpl_("verdicts", "why", "--clip", clip, "--mention", "1").code == 2
+    assert mabpl_("judge", "export", *which[1:], "--out", "x.jsonl").code == 2
+
+
 # --- what is asked ---
 
 

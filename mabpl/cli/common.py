@@ -44,6 +44,17 @@ def input_options(function: Command) -> Command:
 def settings_options(function: Command) -> Command:
     """--set-option and --missing; gives the function ``settings``."""
 
+    @assignment_options
+    @functools.wraps(function)
+    def wrapped(*args: Any, assignments: tuple[str, ...], **options: Any) -> Any:
+        return function(*args, settings=Settings.parse(assignments), **options)
+
+    return wrapped
+
+
+def assignment_options(function: Command) -> Command:
+    """As :func:`settings_options`, where they may be another benchmark's; gives the function ``assignments``."""
+
     @click.option(
         "--set-option", "assignments", multiple=True, metavar="KEY=VALUE",
         help="A reading of the metrics: " + ", ".join(Settings.names()) + " (see `mabpl explain options`).",
@@ -54,8 +65,8 @@ def settings_options(function: Command) -> Command:
     )  # fmt: skip
     @functools.wraps(function)
     def wrapped(*args: Any, assignments: tuple[str, ...], missing: str | None, **options: Any) -> Any:
-        given = [*assignments, *([f"missing={missing}"] if missing else [])]
-        return function(*args, settings=Settings.parse(given), **options)
+        given = (*assignments, *([f"missing={missing}"] if missing else []))
+        return function(*args, assignments=given, **options)
 
     return wrapped
 

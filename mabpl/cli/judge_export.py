@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mabpl.cli import common
+from mabpl.cli import common, proact_common
 from mabpl.cli.judges import judge_options, judging, tell_forecasts
 from mabpl.errors import UsageError
 from mabpl.settings import Settings
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _OF_LABELS: tuple[JudgeKind, ...] = ("pa", "joint")
 _OF_ARMS: tuple[JudgeKind, ...] = ("timing", "labels")
+_OF_MENTIONS: JudgeKind = "object"
 
 
 @click.command("export")
@@ -32,8 +33,9 @@ _OF_ARMS: tuple[JudgeKind, ...] = ("timing", "labels")
 @click.argument("more", nargs=-1, type=click.Path())
 @click.option("--out", required=True, type=click.Path(), metavar="FILE.jsonl", help="Where the requests go.")
 @click.option(
-    "--kind", type=click.Choice([*_OF_LABELS, *_OF_ARMS, "both"]), default="both", show_default=True,
-    help="Which judge is asked; both: pa and joint, or timing and labels of --arms.",
+    "--kind", type=click.Choice([*_OF_LABELS, *_OF_ARMS, _OF_MENTIONS, "both"]), default="both", show_default=True,
+    help="Which judge is asked; both: pa and joint, or timing and labels of --arms. object: of what submissions to "
+    "ProactEgoMem say; --labels is then a released file or a folder of them, --set-option as for `mabpl proact score`.",
 )  # fmt: skip
 @click.option(
     "--max-requests-per-file", type=click.IntRange(1), default=50_000, show_default=True,
@@ -41,7 +43,7 @@ _OF_ARMS: tuple[JudgeKind, ...] = ("timing", "labels")
 )  # fmt: skip
 @click.option("--new-only", is_flag=True, help="Leave out what was asked or exported before, answered or not.")
 @common.input_options
-@common.settings_options
+@common.assignment_options
 @judge_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @common.quiet_option
@@ -54,7 +56,7 @@ def command(
     max_requests_per_file: int,
     new_only: bool,
     where: dict[str, Any],
-    settings: Settings,
+    assignments: tuple[str, ...],
     judge: dict[str, Any],
     as_json: bool,
     quiet: bool,
@@ -64,9 +66,9 @@ def command(
     The format is that of OpenAI's Batch API: {"custom_id", "method", "url", "body"}, one JSON line a request. A batch
     asks one model, so each judge gets a file of its own (FILE.pa.jsonl and FILE.joint.jsonl; of a tournament,
     FILE.timing.jsonl and FILE.labels.jsonl, with one judge seed by default). No API key is needed, nor written.
-    `mabpl verdicts import REPLIES.jsonl` takes what the provider returns, and `mabpl score --judge stored`, or `mabpl
-    tournament --judge stored`, with the same judge options, uses it. Where a provider refuses a field that switches
-    thinking on, say --judge-extra-body '{}'.
+    `mabpl verdicts import REPLIES.jsonl` takes what the provider returns, and --judge stored with the same judge
+    options uses it: of `mabpl score`, `mabpl tournament` or `mabpl proact score`. Where a provider refuses a field that
+    switches thinking on, say --judge-extra-body '{}'.
     """
     if judge["no_judge"] or judge["how"] in ("none", "embedded"):
         raise UsageError("only a judge that is asked can be exported for", "leave --judge away")
@@ -77,13 +79,18 @@ def command(
     from mabpl.judges.batch import export_questions
     from mabpl.judges.store import Store
 
-    chosen = judging({**judge, "how": "stored"}, where, kinds)
+    place = where if kind != _OF_MENTIONS else proact_common.prompts_of(where["root_after"] or where["root_before"])
+    chosen = judging({**judge, "how": "stored"}, place, kinds)
     assert chosen is not None and chosen.store is not None
-    if arms:
-        plan, problems = _of_arms(where, (*arms, *more), kinds, settings)
+    if kind == _OF_MENTIONS:
+        plan = _of_mentions(where, (*predictions, *more), chosen.root, assignments)
+    elif arms:
+        plan, problems = _of_arms(where, (*arms, *more), kinds, Settings.parse(assignments))
+        common.tell_warnings(problems, quiet)
     else:
-        plan, problems = _of_labels(where, (*predictions, *more), kinds, chosen.root, settings)
-    common.tell_warnings(problems, quiet)
+        files = (*predictions, *more)
+        plan, problems = _of_labels(where, files, kinds, chosen.root, Settings.parse(assignments))
+        common.tell_warnings(problems, quiet)
     if judge["dry_run"]:
         tell_forecasts(asking.forecast(plan, chosen, judge["price_in"]), "ordered comparisons" if arms else "pairs")
         return 0
@@ -101,6 +108,8 @@ def _kinds(kind: str, arms: tuple[str, ...], predictions: tuple[str, ...]) -> tu
     """The kinds that are meant; they are those of a tournament where there are arms."""
     if arms and predictions:
         raise UsageError("--predictions and --arms exclude each other", "the arms of a tournament name their files")
+    if kind == _OF_MENTIONS and not arms:
+        return (_OF_MENTIONS,)
     known = _OF_ARMS if arms else _OF_LABELS
     kinds = tuple(each for each in known if kind in (each, "both"))
     if not kinds:
@@ -118,6 +127,12 @@ def _of_labels(
     gathered = inputs.gather(common.request(where, files), settings)
     scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
     return judges.plan(scores, kinds, root), gathered.problems
+
+
+def _of_mentions(where: dict[str, Any], files: tuple[str, ...], root: str | None, assignments: tuple[str, ...]) -> Plan:
+    from mabpl.benchmarks.proact_ego_mem.events import plan
+
+    return plan(proact_common.events_of(where, files, assignments), root)
 
 
 def _of_arms(

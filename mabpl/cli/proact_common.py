@@ -12,6 +12,7 @@ from mabpl.cli.common import Command, note
 
 if TYPE_CHECKING:
     from mabpl.benchmarks.proact_ego_mem import Release
+    from mabpl.benchmarks.proact_ego_mem.events import EventScores
 
 
 def release_options(function: Command) -> Command:
@@ -64,6 +65,30 @@ def read(where: dict[str, Any], quiet: bool = False) -> Release:
         return release
     splits = [where["split"]] if where["split"] else None
     return release.select(tasks=where["tasks"] or None, splits=splits)
+
+
+def prompts_of(root: Any) -> dict[str, Any]:
+    """What `judging` takes for the place of prompts and store: the folder ``root``; without one, our own prompts."""
+    return {"root_after": root, "root_before": None, "labels": None if root else ""}
+
+
+def events_of(where: dict[str, Any], files: tuple[str, ...], assignments: tuple[str, ...]) -> EventScores:
+    """The unjudged events of submissions; ``where`` is that of `input_options`, ``assignments`` as `score` takes them.
+
+    Raises :class:`UsageError` for what chooses timelines and not released files.
+    """
+    from mabpl.benchmarks.proact_ego_mem import read_release, read_submissions
+    from mabpl.benchmarks.proact_ego_mem.event_options import EventOptions
+    from mabpl.benchmarks.proact_ego_mem.events import score_events
+    from mabpl.errors import UsageError
+
+    if any(where[name] is not None for name in ("set_name", "limit", "clips")):
+        raise UsageError("--set, --limit and --clips are of timelines", "--labels FILE|DIR names the released files")
+    if not files:
+        raise UsageError("no submission is given", "-p FILE... --labels FILE|DIR, as for mabpl proact score")
+    options = EventOptions.parse(assignments)
+    release = read_release(where["labels"] or where["root_after"] or where["root_before"] or ".")
+    return score_events(release, read_submissions(files, release, parts=["mentions"]), options=options, level=None)
 
 
 def write_or_print(text: str, out: str | None, quiet: bool) -> None:

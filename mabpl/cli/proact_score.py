@@ -58,8 +58,7 @@ def command(
     if not 0 < ci < 1:
         raise UsageError(f"--ci {ci:g} is not possible", "expected a level between 0 and 1, e.g. 0.95")
     options, config = _options(eval_config, assignments)
-    of_root = {"root_after": where["root"], "root_before": None, "labels": None if where["root"] else ""}
-    chosen = judging(judge, of_root, ("object",), _WHY, f"{WAYS}, or --judge none")
+    chosen = judging(judge, proact_common.prompts_of(where["root"]), ("object",), _WHY, f"{WAYS}, or --judge none")
     release = proact_common.read(where, quiet)
     submissions = read_submissions(predictions, release, parts=["mentions"])
     scores = score_events(release, submissions, options=options, config=config, level=ci)

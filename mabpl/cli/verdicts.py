@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mabpl.cli import common
+from mabpl.cli import common, proact_common
 from mabpl.cli.judges import judge_options, judging
 from mabpl.errors import UsageError, unknown_name, unreadable
 from mabpl.settings import Settings
@@ -274,13 +274,18 @@ def _some(items: tuple[Any, ...]) -> str:
     help="Files, folders or globs (default: all of the dataset folder).",
 )  # fmt: skip
 @click.argument("more", nargs=-1, type=click.Path())
-@click.option("--kind", type=click.Choice(["pa", "joint"]), default="pa", show_default=True, help="Which judge.")
+@click.option(
+    "--kind", type=click.Choice(["pa", "joint", "object"]), default="pa", show_default=True,
+    help="Which judge; object: of submissions to ProactEgoMem, with the --labels and --set-option of `proact score`.",
+)  # fmt: skip
 @click.option("--clip", metavar="ID", help="The pairs of this clip.")
 @click.option("--predicted", type=int, metavar="N", help="Of them, those of this predicted segment (from 0).")
 @click.option("--human", type=int, metavar="N", help="Of them, those of this human segment (from 0).")
+@click.option("--mention", type=int, metavar="N", help="object: of them, those of this mention (from 0).")
+@click.option("--sample", metavar="ID", help="object: of them, those of this sample.")
 @click.option("--request", "request_", metavar="ID", help="The pairs that ask this, as the table `requests` names it.")
 @common.input_options
-@common.settings_options
+@common.assignment_options
 @judge_options
 @_json_option
 def why(
@@ -288,29 +293,29 @@ def why(
     more: tuple[str, ...],
     kind: Kind,
     where: dict[str, Any],
-    settings: Settings,
+    assignments: tuple[str, ...],
     judge: dict[str, Any],
     as_json: bool,
     **named: Any,
 ) -> None:
     """Say whether a pair's verdicts are stored, and if not, which stored question is nearest and how it differs.
 
-    Takes the options of `mabpl score`, so that it looks for what that would look for.
+    Takes the options of `mabpl score`, for objects those of `mabpl proact score`, so that it looks for what that would
+    look for.
     """
-    from mabpl.benchmarks.micro_annotation import inputs, scoring
-    from mabpl.benchmarks.micro_annotation import judging as judges
+    from mabpl.judges import asking
 
-    if named["clip"] is None and named["request_"] is None:
-        raise UsageError("no pair is named", "give --clip ID, with --predicted N and --human N, or --request ID")
+    _require_named(kind, named)
     if judge["how"] == "embedded":
         raise UsageError("verdicts of the embedded judge are not stored", "they are computed anew")
-    chosen = judging({**judge, "how": "stored", "no_judge": False}, where, (kind,))
+    place = where if kind != "object" else proact_common.prompts_of(where["root_after"] or where["root_before"])
+    chosen = judging({**judge, "how": "stored", "no_judge": False}, place, (kind,))
     assert chosen is not None and chosen.store is not None
     with _existing(chosen.store) as store:
-        gathered = inputs.gather(common.request(where, (*predictions, *more)), settings)
-        scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
-        plan = _narrowed(judges.plan(scores, (kind,), chosen.root), kind, named)
-        questions = list(judges.questions(plan, kind, chosen.judges[kind][0]))
+        files = (*predictions, *more)
+        plan = (_of_mentions if kind == "object" else _of_labels)(where, files, kind, chosen.root, assignments)
+        plan = _narrowed(plan, kind, named)
+        questions = list(asking.questions(plan, kind, chosen.judges[kind][0]))
         known = store.known(question.key for question in questions)
         shown = [question for question in questions if question.key not in known] or questions
         found = [(question, store.why(question)) for question in shown[:_SHOWN]]
@@ -324,6 +329,27 @@ def why(
     click.echo(f"{len(known)} of {len(questions)} verdicts are stored{more_}")
 
 
+def _of_labels(
+    where: dict[str, Any], files: tuple[str, ...], kind: Kind, root: str | None, assignments: tuple[str, ...]
+) -> Plan:
+    from mabpl.benchmarks.micro_annotation import inputs, judging, scoring
+
+    settings = Settings.parse(assignments)
+    gathered = inputs.gather(common.request(where, files), settings)
+    scores = scoring.score_files(gathered.labels, gathered.ready(settings), settings=settings)
+    return judging.plan(scores, (kind,), root)
+
+
+def _of_mentions(
+    where: dict[str, Any], files: tuple[str, ...], kind: Kind, root: str | None, assignments: tuple[str, ...]
+) -> Plan:
+    from mabpl.benchmarks.proact_ego_mem.events import plan
+
+    scores = proact_common.events_of(where, files, assignments)
+    planned = plan(scores, root)
+    return replace(planned, asked={kind: scores.pairs_with(planned)})
+
+
 _NAMED = {
     "clip_id": ("clip", "clip"),
     "predicted": ("predicted", "predicted segment"),
@@ -332,11 +358,30 @@ _NAMED = {
 }
 """Column of the pairs -> the option that chooses by it, and what it is called."""
 
+_NAMED_MENTIONS = {
+    "clip_uid": ("clip", "clip"),
+    "mention": ("mention", "mention"),
+    "sample_id": ("sample", "sample"),
+    "request": ("request_", "request"),
+}
+"""The same of the pairs of mentions and segments."""
+
+
+def _require_named(kind: Kind, named: dict[str, Any]) -> None:
+    columns, others = (_NAMED_MENTIONS, _NAMED) if kind == "object" else (_NAMED, _NAMED_MENTIONS)
+    known = {option for option, _ in columns.values()}
+    for option, _ in others.values():
+        if option not in known and named[option] is not None:
+            raise UsageError(f"--{option} is not of --kind {kind}", "see --help")
+    if named["clip"] is None and named["request_"] is None:
+        narrower = "--mention N and --sample ID" if kind == "object" else "--predicted N and --human N"
+        raise UsageError("no pair is named", f"give --clip ID, with {narrower}, or --request ID")
+
 
 def _narrowed(plan: Plan, kind: Kind, named: dict[str, Any]) -> Plan:
     """``plan`` with only the requests of the pairs that are meant."""
     asked = plan.asked[kind]
-    for column, (option, what) in _NAMED.items():
+    for column, (option, what) in (_NAMED_MENTIONS if kind == "object" else _NAMED).items():
         wanted = named[option]
         if wanted is None:
             continue

@@ -92,6 +92,10 @@ class EventScores:
         told = (None, None) if self.judgement is None else (self.judgement.requests, self.judgement.accepted)
         return event_scores.pair_table(self.events, *told)
 
+    def pairs_with(self, planned: Plan) -> pl.DataFrame:
+        """`event_pairs` with the requests of ``planned``, before there is any verdict."""
+        return event_scores.pair_table(self.events, planned.asked["object"]["request"], None)
+
     @property
     def requests(self) -> pl.DataFrame:
         """`requests`: the distinct things that a judge was asked."""
