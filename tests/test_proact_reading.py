@@ -561,6 +561,15 @@ def test_an_empty_submission_is_not_valid(tmp_path: Path, text: str) -> None:
     assert run(["proact", "validate", str(path), "--labels", str(JSON)]) == 1
 
 
+def test_a_folder_of_both_says_that_submissions_are_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["proact", "validate", str(JSON.parent)]) == 0
+    assert "JSON lines are not checked" in capsys.readouterr().err
+    assert run(["proact", "validate", str(JSON)]) == 0
+    assert "not checked" not in capsys.readouterr().err
+
+
 def test_faults_of_lines_and_of_whole_submissions(tmp_path: Path) -> None:
     text = "".join(f"{json.dumps(row)}\n" for row in ROWS)
     broken = f'\ufeff{text}\n{{"qa_id": "x", "qa_id": "y", "letter": "A"}}\n[1]\n{{"clip_uid": "cut'

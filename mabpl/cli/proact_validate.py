@@ -42,8 +42,11 @@ def command(
             raise UsageError("--release checks the whole folder", "leave out --labels, --track, --task and --split")
         where = {**where, "labels": (whole,)}
     elif not where["labels"]:
-        labels = tuple(path for path in predictions if _holds_json(Path(path)))
+        labels = tuple(path for path in predictions if _holds(Path(path), (".json", ".json.gz")))
         predictions = tuple(path for path in predictions if path not in labels)
+        for path in labels:
+            if _holds(Path(path), (".jsonl", ".jsonl.gz")):
+                common.note(f"{path}: its JSON lines are not checked; name the submissions, and --labels {path}")
         where = {**where, "labels": labels}
     release = proact_common.read(where, quiet)
     parts = [release.problems]
@@ -61,10 +64,10 @@ def command(
     return common.tell_problems(merge_problems(*parts), checked, as_json, every)
 
 
-def _holds_json(path: Path) -> bool:
-    """Whether it can be a released file, or a folder of them; submissions are JSON lines."""
+def _holds(path: Path, endings: tuple[str, ...]) -> bool:
+    """Whether it is a file of one of ``endings``, or a folder of some."""
     names = (found.name for found in path.rglob("*.json*")) if path.is_dir() else (path.name,)
-    return any(name.endswith((".json", ".json.gz")) for name in names)
+    return any(name.endswith(endings) for name in names)
 
 
 def _told(release: Release) -> str:
