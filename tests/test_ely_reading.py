@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from mabpl.benchmarks.ely_eye import Benchmark, read_atoms, read_benchmark, resolve
 from mabpl.benchmarks.ely_eye.rules import RULES
@@ -24,6 +25,7 @@ from mabpl.benchmarks.ely_eye.values import answer_faults
 from mabpl.cli.main import run
 from mabpl.data import ely_sample_folder
 from mabpl.errors import InputError
+from mabpl.reading import json_values
 from mabpl.reading.problems import JSON_RULES
 from mabpl.report.schema_pages import json_schema
 from mabpl.tables.ely_eye import ATOMS, GOLD, QUERIES, SOURCES, SYMBOLS
@@ -421,6 +423,27 @@ def test_an_index_may_name_its_fields_otherwise_and_lie_elsewhere(root: Path) ->
     assert read_benchmark(root).sources.select(kept).equals(read_benchmark(SAMPLE).sources.select(kept))
 
 
+@pytest.mark.parametrize("other", ["num_pages", "\\u006eum_pages"])
+def test_a_field_that_need_not_be_there_may_be_named_otherwise_on_every_line(root: Path, other: str) -> None:
+    text = (
+        (root / INDEX)
+        .read_text()
+        .replace('"pages"', f'"{other}"')
+        .replace('"observed_at"', '"title": "", "created_at"')
+    )
+    (root / INDEX).write_text(text)
+    freeze(root)
+    kept = ["source_id", "modality", "holder", "observed_at", "pages", "line"]
+    assert read_benchmark(root).sources.select(kept).equals(read_benchmark(SAMPLE).sources.select(kept))
+
+
+def test_further_fields_of_an_index_do_not_make_it_slow(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / INDEX).write_text((root / INDEX).read_text().replace('"pages"', '"title": "\\u5982", "pages"'))
+    freeze(root)
+    monkeypatch.setattr(json_values, "loads", None)  # what lines are read with one by one
+    assert read_benchmark(root).sources.equals(read_benchmark(SAMPLE).sources)
+
+
 def test_what_an_index_has_instead_is_named(root: Path) -> None:
     edit(root, INDEX, 4, lambda row: {"source_id": "x", "keeper": "tom"})
     freeze(root)
@@ -663,6 +686,25 @@ def test_a_region_of_another_modality_is_told_in_words_of_either_format(
     path = tmp_path / "atoms.jsonl"
     path.write_text(json.dumps(atom) + "\n")
     assert read_atoms(path, benchmark.sources).problems["message"].to_list() == [told]
+
+
+def test_further_fields_of_atoms_are_ignored_and_keys_given_twice_are_not(
+    tmp_path: Path, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many lines have them, they are not read one by one."""
+    path, plain = tmp_path / "atoms.jsonl", read_atoms(FINE, benchmark.sources).atoms
+    rows = [json.loads(line) | {"text": 'a "word"', "more": {"x": [1]}} for line in FINE.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with monkeypatch.context() as patched:
+        patched.setattr(json_values, "loads", None)
+        held = read_atoms(path, benchmark.sources)
+    assert held.problems.is_empty()
+    assert_frame_equal(held.atoms, plain)
+    twice = json.dumps(rows[2]).replace('"region": {', '"atom_id": "b", "region": {"page": 1, ')
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]) + twice + "\n")
+    assert [*read_atoms(path, benchmark.sources).problems.select("rule", "line", "field").rows()] == [
+        ("duplicate-key", 3, "atom_id"), ("duplicate-key", 3, "region.page"),
+    ]  # fmt: skip
 
 
 def test_a_box_that_is_none_is_shown(root: Path) -> None:

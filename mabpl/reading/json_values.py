@@ -53,6 +53,9 @@ class Read(NamedTuple, Generic[S]):
     faults: list[Fault]
 
 
+_ANY = msgspec.json.Decoder()
+
+
 class Reader(Generic[S]):
     """Reads JSON texts as ``kind``: a msgspec struct that, written again, has no key that was not read."""
 
@@ -70,15 +73,19 @@ class Reader(Generic[S]):
             return self._read_thoroughly(data)
         return Read(value, None, []) if self._hold_nothing_else([value], data) else self._read_thoroughly(data)
 
-    def read_many(self, lines: list[bytes]) -> list[S] | None:
-        """The values of ``lines``; None where one of them has to be read by itself."""
+    def read_many(self, lines: list[bytes], *, further_keys: bool = False) -> list[S] | None:
+        """The values of ``lines``; None where one of them has to be read by itself: for a fault, or for keys that the
+        type does not know. ``further_keys``: there may be such keys, as long as no key is repeated."""
         try:
             values = list(map(self._decoder.decode, lines))
         except (msgspec.DecodeError, RecursionError):
             return None
-        return values if self._hold_nothing_else(values, b"\n".join(lines)) else None
+        data = b"\n".join(lines)
+        if self._hold_nothing_else(values, data):
+            return values
+        return values if further_keys and self._hold_nothing_else([*map(_ANY.decode, lines)], data) else None
 
-    def _hold_nothing_else(self, values: list[S], data: bytes) -> bool:
+    def _hold_nothing_else(self, values: list[Any], data: bytes) -> bool:
         """Whether all strings of ``data`` are in ``values``: a repeated or unknown key adds at least two quotes."""
         return (
             data.count(b'"') == self._encoder.encode_lines(values).count(b'"')

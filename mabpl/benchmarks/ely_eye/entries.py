@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,8 +93,20 @@ def read_sources(path: Path, file: str) -> Entries[SourceRow]:
     return _read(path, file, _source_reader(), "source_id", Further(_source_faults, _is_sound_source))
 
 
+_OPTIONAL = {f.encode_name for f in msgspec.structs.fields(SourceRow) if not f.required}
+_OTHERWISE = re.compile(
+    rb'"(?:scope|%s)"\s*:|\\u00[0-7]'
+    % "|".join(n for f in sorted(_OPTIONAL & ALIASES.keys()) for n in ALIASES[f]).encode()
+)
+"""Where a field that need not be there may go by another name; a key may be written in escapes."""
+
+
 class _SourceReader(Reader[SourceRow]):
     """Takes the other names of fields, and says which keys were found where one is missing."""
+
+    def read_many(self, lines: list[bytes], *, further_keys: bool = False) -> list[SourceRow] | None:
+        own = not any(map(_OTHERWISE.search, lines))
+        return super().read_many(lines, further_keys=own)
 
     def read(self, data: bytes) -> Read[SourceRow]:
         read = super().read(data)
@@ -138,7 +151,7 @@ def _read(path: Path, file: str, reader: Reader[R], name: str, further: Further[
     lines = Lines(path)
     entries: Entries[R] = Entries(file)
     for block in lines.blocks():
-        rows = None if block.cut else reader.read_many(block.lines)
+        rows = None if block.cut else reader.read_many(block.lines, further_keys=further is _NOTHING)
         if rows is not None and all(map(further.none, rows)):
             entries.add(block.number, rows, True)
             continue
