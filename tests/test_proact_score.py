@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import judge_server
 import polars as pl
 import pytest
+from commands import KEY, Mabpl, Said
 from judge_server import JudgeServer
 from polars.testing import assert_frame_equal
 
@@ -34,36 +34,15 @@ from mabpl.tables.folder import digest, read_manifest, read_table
 SAMPLE = proact_sample_folder()
 LABELS = SAMPLE / "json"
 DEV = SAMPLE / "submissions" / "dev"
-KEY = "sk-never+to/be=seen"
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Score = Callable[..., Said]
 
 
 @pytest.fixture
-def score(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Score:
-    """Runs `mabpl proact score` on the sample, in an empty folder, with none of the user's judges."""
-    for name in [name for name in os.environ if name.startswith("MAB_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("MABPL_DEBUG", "1")
+def score(mabpl_: Mabpl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Mabpl:
+    """Runs `mabpl proact score` on the sample, in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object, labels: Path = LABELS) -> Said:
-        capsys.readouterr()
-        given = ["proact", "score", *map(str, arguments), "--labels", str(labels)]
-        said = Said(run(given), *capsys.readouterr())
-        assert KEY not in said.out + said.err
-        return said
+        return mabpl_("proact", "score", *arguments, "--labels", labels)
 
     return call
 
@@ -101,7 +80,7 @@ def test_the_better_submission_wins(judged: EventScores) -> None:
         assert counts.filter(run="chatty")[name].sum() > 0
 
 
-def test_the_command_tells_and_writes_what_python_gives(score: Score, judged: EventScores, tmp_path: Path) -> None:
+def test_the_command_tells_and_writes_what_python_gives(score: Mabpl, judged: EventScores, tmp_path: Path) -> None:
     said = score(DEV, "--judge", "embedded", "--json", "--out", "mine.json", "--tables", "tables")
     assert said.code == 0
     assert said.json == event_document(judged) == json.loads((tmp_path / "mine.json").read_text())
@@ -118,7 +97,7 @@ def test_the_command_tells_and_writes_what_python_gives(score: Score, judged: Ev
         assert line in text.out
 
 
-def test_the_order_and_the_place_of_files_change_nothing(score: Score, tmp_path: Path) -> None:
+def test_the_order_and_the_place_of_files_change_nothing(score: Mabpl, tmp_path: Path) -> None:
     first = score(DEV, "--judge", "embedded", "--json").out
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(SAMPLE, elsewhere)
@@ -131,7 +110,7 @@ def test_the_order_and_the_place_of_files_change_nothing(score: Score, tmp_path:
     assert hashes.findall(moved.out) == hashes.findall(first)
 
 
-def test_without_a_judge_timing_alone_is_told(score: Score) -> None:
+def test_without_a_judge_timing_alone_is_told(score: Mabpl) -> None:
     said = score(DEV, "--judge", "none", "--json")
     assert said.code == 0
     (macro,) = [row for row in said.json["event_scores"] if row["run"] == "attentive" and row["track"] is None]
@@ -142,7 +121,7 @@ def test_without_a_judge_timing_alone_is_told(score: Score) -> None:
     assert lost.code == 2 and "--judge none" in lost.err and "MAB_JUDGE_API_KEY" in lost.err
 
 
-def test_a_part_of_the_release_can_be_scored(score: Score) -> None:
+def test_a_part_of_the_release_can_be_scored(score: Mabpl) -> None:
     said = score(DEV / "attentive.jsonl", "--judge", "embedded", "--json", "--task", "ST", "--ci", 0.5)
     rows = said.json["event_scores"]
     assert [(row["track"], row["task"]) for row in rows] == [
@@ -154,7 +133,7 @@ def test_a_part_of_the_release_can_be_scored(score: Score) -> None:
 # --- what is refused ---
 
 
-def test_the_test_split_is_refused_with_the_reason(score: Score, release: Release) -> None:
+def test_the_test_split_is_refused_with_the_reason(score: Mabpl, release: Release) -> None:
     said = score(SAMPLE / "submissions" / "test", "--judge", "embedded")
     assert said.code == 2 and said.out == ""
     assert "withheld" in said.err and "ground_truth_released is false" in said.err
@@ -162,7 +141,7 @@ def test_the_test_split_is_refused_with_the_reason(score: Score, release: Releas
     assert beside.code == 0 and "test/attentive is left out" in beside.err
 
 
-def test_a_submission_with_faults_is_refused(score: Score, tmp_path: Path, release: Release) -> None:
+def test_a_submission_with_faults_is_refused(score: Mabpl, tmp_path: Path, release: Release) -> None:
     rows = (DEV / "quiet.jsonl").read_text().splitlines()
     (tmp_path / "bad.jsonl").write_text("\n".join([row for row in rows if "clip_uid" in row][1:]) + "\n")
     said = score("bad.jsonl", "--judge", "none")
@@ -180,7 +159,7 @@ def test_a_submission_with_faults_is_refused(score: Score, tmp_path: Path, relea
         (["--eval-config", "nowhere.json"], "no such file"),
     ],
 )
-def test_wrong_use_is_told(score: Score, arguments: list[str], told: str) -> None:
+def test_wrong_use_is_told(score: Mabpl, arguments: list[str], told: str) -> None:
     said = score(DEV, "--judge", "none", *arguments)
     assert said.code == 2 and told in said.err
 
@@ -194,7 +173,7 @@ def config(folder: Path, value: Any) -> Path:
     return path
 
 
-def test_a_configuration_is_the_authors_only_as_they_state_it(score: Score, tmp_path: Path) -> None:
+def test_a_configuration_is_the_authors_only_as_they_state_it(score: Mabpl, tmp_path: Path) -> None:
     def told(value: Any, *more: str) -> tuple[Any, str, dict[str, Any]]:
         said = score(DEV, "--judge", "none", "--json", "--eval-config", config(tmp_path, value), *more)
         assert said.code == 0
@@ -273,7 +252,7 @@ def test_a_configuration_that_cannot_be_followed_is_told(tmp_path: Path, text: s
         read_eval_config(config(tmp_path, text))
 
 
-def test_a_configuration_beside_the_labels_is_pointed_at(score: Score, tmp_path: Path) -> None:
+def test_a_configuration_beside_the_labels_is_pointed_at(score: Mabpl, tmp_path: Path) -> None:
     shutil.copytree(LABELS, tmp_path / "json")
     config(tmp_path / "json", {"late_s": 9})
     said = score(DEV, "--judge", "none", "--json", labels=tmp_path / "json")
@@ -291,7 +270,7 @@ def opinion(question: str, seed: int | None, attempt: int) -> str:
 
 
 @pytest.fixture
-def server(score: Score, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+def server(score: Mabpl, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
     monkeypatch.setattr(retry, "FIRST_DELAY_S", 0.001)
     monkeypatch.setattr(retry, "LONGEST_DELAY_S", 0.005)
     monkeypatch.setattr(client, "_ELSEWHERE_S", 0.02)
@@ -305,7 +284,7 @@ def server(score: Score, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServe
         yield running
 
 
-def test_each_distinct_question_is_asked_once_and_paid_once(score: Score, server: JudgeServer, tmp_path: Path) -> None:
+def test_each_distinct_question_is_asked_once_and_paid_once(score: Mabpl, server: JudgeServer, tmp_path: Path) -> None:
     dry = score(DEV, "--dry-run")
     assert dry.code == 0 and server.ledger == []
     pairs, requests, calls = map(int, re.match(r"object: (\d+) pairs, (\d+) .* (\d+) calls", dry.out).groups())  # type: ignore[union-attr]
@@ -335,7 +314,7 @@ def test_each_distinct_question_is_asked_once_and_paid_once(score: Score, server
     assert wider.code == 0 and calls < len(server.ledger) < 2 * calls  # only pairs that come into the window are new
 
 
-def test_a_budget_leaves_clips_unscored_and_the_rest_for_later(score: Score, server: JudgeServer) -> None:
+def test_a_budget_leaves_clips_unscored_and_the_rest_for_later(score: Mabpl, server: JudgeServer) -> None:
     part = score(DEV, "--json", "--max-calls", 40)
     assert part.code == 3 and len(server.ledger) == 40
     assert part.json["partial"] is True and "the budget is used up" in part.err
@@ -351,7 +330,7 @@ def test_a_budget_leaves_clips_unscored_and_the_rest_for_later(score: Score, ser
 
 
 def test_python_asks_the_same_judge_and_keeps_the_same_store(
-    score: Score, server: JudgeServer, release: Release, submissions: Submissions, tmp_path: Path
+    score: Mabpl, server: JudgeServer, release: Release, submissions: Submissions, tmp_path: Path
 ) -> None:
     judging = mabpl.Judging.from_environment(kinds=("object",), store=tmp_path / "judge_cache", concurrency=3)
     scores = score_events(release, submissions, judge=judging)
@@ -361,7 +340,7 @@ def test_python_asks_the_same_judge_and_keeps_the_same_store(
     assert len(server.ledger) == paid
 
 
-def test_a_judge_that_never_decides_scores_nothing(score: Score, server: JudgeServer) -> None:
+def test_a_judge_that_never_decides_scores_nothing(score: Mabpl, server: JudgeServer) -> None:
     server.script = lambda question, seed, attempt: "bad_value"
     said = score(DEV / "quiet.jsonl", "--json")
     assert said.code == 3
@@ -369,7 +348,7 @@ def test_a_judge_that_never_decides_scores_nothing(score: Score, server: JudgeSe
     assert said.json["unscored_clips"]
 
 
-def test_a_folders_own_prompt_wins(score: Score, server: JudgeServer, tmp_path: Path, release: Release) -> None:
+def test_a_folders_own_prompt_wins(score: Mabpl, server: JudgeServer, tmp_path: Path, release: Release) -> None:
     (tmp_path / "root" / "prompts").mkdir(parents=True)
     (tmp_path / "root" / "prompts" / OBJECT_JUDGE).write_text("Same thing? JSON.", encoding="utf-8")
     said = Said(run(["--root", str(tmp_path / "root"), "proact", "score", str(DEV), "--labels", str(LABELS),
@@ -381,7 +360,7 @@ def test_a_folders_own_prompt_wins(score: Score, server: JudgeServer, tmp_path: 
 
 
 def test_objects_go_through_batch_files_and_why_tells_of_them(
-    score: Score, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    score: Mabpl, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MAB_JUDGE_MODEL", "flash")
     monkeypatch.setenv("MAB_JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
