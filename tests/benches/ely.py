@@ -270,8 +270,8 @@ def main() -> None:
             results = harness.race(racers, given.rounds)
         cpu = {name: result.row(name)["cpu_s"] for name, result in results.items()}
         goals = [
-            Goal("ours, whole process, s of the processor", cpu["ours"], at_most=20),
-            Goal("score, with every interval, s of the processor", cpu["score"], at_most=10),
+            Goal("ours, whole process, s of the processor", cpu["ours"], at_most=14),
+            Goal("score, with every interval, s of the processor", cpu["score"], at_most=7),
             Goal("peak memory of ours, GB", max(results["ours"].peak_mb) / 1e3, at_most=1),
             Goal("plain, without intervals, s of the processor", cpu["plain"]),
         ]
