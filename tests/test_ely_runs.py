@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from mabpl import connect, load_result
 from mabpl.benchmarks.ely_eye import results, scoring
 from mabpl.benchmarks.ely_eye.adding_up import Parts, add_up, intervals, readings
 from mabpl.benchmarks.ely_eye.compare import compare
@@ -223,6 +224,16 @@ def test_a_result_comes_back_from_json_and_from_a_folder(both: scoring.ElyScores
     assert (tmp_path / "again.json").read_bytes() == first
     assert str(SAMPLE).encode() not in first
     assert str(tmp_path).encode() not in first
+
+
+def test_the_folder_in_sql_and_who_takes_it_for_timelines_is_told(both: scoring.ElyScores, tmp_path: Path) -> None:
+    results.write_result_folder(both, tmp_path / "r")
+    (tmp_path / "r.json").write_text(json.dumps(results.document(both)))
+    held = connect(tmp_path / "r").sql("select count(*) from ely_query_scores").fetchone()
+    assert held == (both.queries.height,)
+    for path in (tmp_path / "r", tmp_path / "r.json"):
+        with pytest.raises(InputError, match="mabpl ely compare"):
+            load_result(path)
 
 
 def test_every_report_states_the_digests_of_manifest_and_sets(

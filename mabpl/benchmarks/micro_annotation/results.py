@@ -117,6 +117,8 @@ def read_folder_manifest(path: Path) -> dict[str, Any]:
             hint = "it is a tournament's: `mabpl tournament fit FOLDER`, in Python mabpl.load_tournament"
         elif "event_scores" in manifest.get("tables", ()):
             hint = f"it is of `mabpl proact score`: mabpl.connect({str(path)!r}) has event_scores and its other tables"
+        elif "ely_scores" in manifest.get("tables", ()):
+            hint = f"it is of `mabpl ely score`: `mabpl ely compare`, in Python mabpl.connect({str(path)!r})"
         raise unreadable(path, "is a result folder, but not of scored timelines", hint)
     return manifest
 
@@ -155,6 +157,9 @@ def read_document(path: str | Path) -> Document:
     if isinstance(document, dict) and "event_scores" in document:
         hint = "with --tables DIR it writes a folder that mabpl.connect takes"
         raise unreadable(path, "is a result of `mabpl proact score`, not of timelines", hint)
+    if isinstance(document, dict) and document.get("benchmark") == "ely_eye":
+        hint = "hold it against another with `mabpl ely compare`"
+        raise unreadable(path, "is a result of `mabpl ely score`, not of timelines", hint)
     raise unreadable(path, 'has no "summary"', "expected a .scores.json, a .joint.json or a result folder")
 
 
