@@ -229,8 +229,8 @@ def test_a_result_comes_back_from_json_and_from_a_folder(both: scoring.ElyScores
 def test_the_folder_in_sql_and_who_takes_it_for_timelines_is_told(both: scoring.ElyScores, tmp_path: Path) -> None:
     results.write_result_folder(both, tmp_path / "r")
     (tmp_path / "r.json").write_text(json.dumps(results.document(both)))
-    held = connect(tmp_path / "r").sql("select count(*) from ely_query_scores").fetchone()
-    assert held == (both.queries.height,)
+    held = connect(tmp_path / "r").sql("select count(*) from ely_query_scores").fetchall()
+    assert held == [(both.queries.height,)]
     for path in (tmp_path / "r", tmp_path / "r.json"):
         with pytest.raises(InputError, match="mabpl ely compare"):
             load_result(path)
