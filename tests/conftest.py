@@ -21,6 +21,12 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as where nobody watches, whatever the terminal that the tests run in."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def mabpl_(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Mabpl]:
     """Runs a command in this process; afterwards the key is looked for in all that was said.
