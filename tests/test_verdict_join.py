@@ -168,7 +168,9 @@ def test_every_clip_is_worth_what_plain_loops_say(drawn: Clips, lacks: int, salt
 
 
 def pa_credits(asked: verdicts.Asked, rows: pl.DataFrame, seeds: list[int]) -> pl.DataFrame:
-    return verdicts.pa_credits(asked, verdicts.pa_answers(rows, seeds))
+    earned = verdicts.pa_credits(asked, verdicts.pa_answers(rows, seeds))
+    assert_frame_equal(earned, verdicts.pa_credits(asked, verdicts.pa_answers(rows, seeds, asked.requests)))
+    return earned
 
 
 def joint_counts(asked: verdicts.Asked, rows: pl.DataFrame) -> pl.DataFrame:

@@ -91,27 +91,28 @@ class Answers:
     table: Floats
 
 
-def pa_answers(verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int]) -> Answers:
+def pa_answers(verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int], among: pl.Series | None = None) -> Answers:
     """Scores, 0-100; below zero (or -0.0) where the labels are not equivalent.
 
     ``verdicts``: request, judge_seed, score, equivalent, in any order; one with a null, or a score that is not 0 to
-    100, is none. Raises :class:`UsageError` where a request has two of one seed.
+    100, is none. ``among``: the requests that matter, where they are known. Raises :class:`UsageError` where one of
+    them has two of one seed.
     """
     of_seeds, sound = pl.col("judge_seed").is_in(list(seeds)), pl.col("score").is_between(0, 100)
     known = verdicts.lazy().filter(of_seeds, sound, pl.col("equivalent").is_not_null())
     verdicts = known.select("request", "judge_seed", "score", "equivalent").collect()
     score, equivalent = verdicts["score"].to_numpy(), verdicts["equivalent"].to_numpy()
-    return _by_request(verdicts, seeds, np.where(equivalent, score, -score))
+    return _by_request(verdicts, seeds, np.where(equivalent, score, -score), among)
 
 
-def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame) -> Answers:
+def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame, among: pl.Series | None = None) -> Answers:
     """1 where the labels were accepted. ``verdicts``: request, accepted, in any order; one with a null is none.
 
-    Raises :class:`UsageError` where a request has two.
+    ``among`` as for :func:`pa_answers`. Raises :class:`UsageError` where a request has two.
     """
     known = verdicts.lazy().filter(pl.col("accepted").is_not_null())
     verdicts = known.select("request", "accepted", judge_seed=pl.lit(0, pl.Int64)).collect()
-    return _by_request(verdicts, [0], verdicts["accepted"].to_numpy().astype(np.float64))
+    return _by_request(verdicts, [0], verdicts["accepted"].to_numpy().astype(np.float64), among)
 
 
 def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
@@ -151,20 +152,23 @@ def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
     return pl.Series([list(seeds), *lists], dtype=pl.List(pl.Int64)).gather(which)
 
 
-def _by_request(verdicts: pl.DataFrame, seeds: Sequence[int], values: Floats) -> Answers:
+def _by_request(verdicts: pl.DataFrame, seeds: Sequence[int], values: Floats, among: pl.Series | None) -> Answers:
     first = stretches(verdicts, ["request"])
     requests = verdicts["request"].gather(first)
     number = np.arange(len(first))
     if not requests.is_sorted():  # as results hold them, it is: then no look-up is needed
-        requests = requests.unique()
-        number = _rows(verdicts["request"].gather(first), requests)
+        ids, requests = requests, (requests if among is None else among).unique()
+        row = _rows(ids, requests)
+        number = np.where(row < 0, len(requests), row)
     cell = np.repeat(number, np.diff(np.append(first, verdicts.height)))
+    expected = np.count_nonzero(cell < len(requests))
     given = verdicts["judge_seed"].to_numpy()
     for i, seed in enumerate(seeds[1:], 1):
         cell[given == seed] += i * (len(requests) + 1)
     table = np.full((len(seeds), len(requests) + 1), np.nan)
     table.ravel()[cell] = values
-    if np.count_nonzero(~np.isnan(table)) < verdicts.height:
+    table[:, -1] = np.nan
+    if np.count_nonzero(~np.isnan(table)) < expected:
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
     return Answers(requests, seeds, table)
 

@@ -176,14 +176,15 @@ def _pa_credits(
     if not seeds:
         answers = answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64))
     with ThreadPoolExecutor(1) as beside:
-        by_request = beside.submit(verdicts.pa_answers, answers, seeds or [_NO_SEED])
+        among = planned.asked["pa"]["request"]
+        by_request = beside.submit(verdicts.pa_answers, answers, seeds or [_NO_SEED], among)
         asked = verdicts.index(planned.asked["pa"], key, scores.matches.filter(metric="pa"))
     earned = verdicts.pa_credits(asked, by_request.result())
     return earned if seeds else earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
 
 
 def _joint_counts(planned: Plan, given: pl.LazyFrame, key: pl.DataFrame) -> pl.DataFrame:
-    answers = verdicts.joint_answers(given.filter(kind="joint"))
+    answers = verdicts.joint_answers(given.filter(kind="joint"), planned.asked["joint"]["request"])
     return verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), answers)
 
 
