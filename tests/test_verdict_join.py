@@ -261,6 +261,9 @@ def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_reques
     assert pa_credits(ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
     other = said(*whole, ("x", 9, 0.0, False), ("elsewhere", 1, 0.0, False), ("elsewhere", 9, 1.0, False))
     assert pa_credits(ASKED, other.reverse(), [1])["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
+    twice = said(*whole, ("elsewhere", 1, 0.0, False), ("elsewhere", 1, 1.0, False)).reverse()
+    of_asked = verdicts.pa_answers(twice, [1], ASKED.requests)
+    assert verdicts.pa_credits(ASKED, of_asked)["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
 
 
 def test_an_empty_side_is_0_and_two_are_undefined() -> None:
