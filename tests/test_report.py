@@ -116,6 +116,15 @@ def test_stacked_tables_are_balanced() -> None:
     assert heads == [["run", "number_0", "number_1"], ["run", "number_2", "number_3"]]
 
 
+@given(st.lists(st.text("ab -\u00bd\u526a\t", max_size=60), min_size=3, max_size=3), st.integers(8, 70))
+@settings(max_examples=150, deadline=None)
+def test_with_and_without_escape_codes_the_lines_are_the_same(texts: list[str], width: int) -> None:
+    frame = SCORES.head(3).with_columns(pl.Series("run", texts))
+    options: dict[str, Any] = {"columns": COLUMNS, "title": texts[0], "notes": texts[1:], "width": width}
+    colored = re.sub(r"\x1b\[\d*m", "", render(frame, color=True, **options))
+    assert [line.rstrip() for line in colored.splitlines()] == render(frame, color=False, **options).splitlines()
+
+
 def test_long_text_is_folded_before_numbers_are_split_off() -> None:
     frame = pl.DataFrame({"label": ["hold the plank steady with the left hand and saw it"], "f1": [12.34]})
     lines = render(frame, width=40, color=False).splitlines()

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mabpl.report.diagnosis import NOT_SCORED, VERDICTS
-from mabpl.report.tables import NOTHING, plain, plain_table, terminal_width, to_text
+from mabpl.report.tables import NOTHING, plain, terminal_width
+from mabpl.report.terminal import plain_table, to_text
 
 _HATCH = "\u2571"
 _SIGNS = dict(zip(VERDICTS, (*'=<>-+"÷&!!', _HATCH), strict=True))

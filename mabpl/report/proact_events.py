@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 
 from mabpl.benchmarks.proact_ego_mem.event_options import NOT_THE_AUTHORS
@@ -56,8 +54,8 @@ def events_text(scores: EventScores, format: Format = "terminal") -> str:  # noq
 def _shown(show: Show, judged: bool, format: Format) -> Show:  # noqa: A002
     """``show``, marked where a judge has a part in it; a terminal has room for one interval."""
     if show.name in _UNJUDGED:
-        return replace(show, kind="percent") if show.kind == "interval" and judged and format == "terminal" else show
-    return replace(show, title=show.title + JUDGED_MARK, short=show.short and show.short + JUDGED_MARK)
+        return show._replace(kind="percent") if show.kind == "interval" and judged and format == "terminal" else show
+    return show._replace(title=show.title + JUDGED_MARK, short=show.short and show.short + JUDGED_MARK)
 
 
 def _named(rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,17 +9,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, chop_cells
 
 from mabpl.errors import unknown_name
 from mabpl.tables.files import UNSAFE, to_json
@@ -39,13 +34,12 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
 _GAP = 2
 _PIPED_WIDTH = 100
 _LEAST_TEXT = 24
-_RULER = Console(file=StringIO(), width=1000, force_jupyter=False)
+_WORD = re.compile(r"\s*\S+\s*")
 
 _MARKDOWN = re.compile(r"[\\`*<>|~$\[\]]|(?<![^\W_])_|_(?![^\W_])")
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
+class Show(NamedTuple):
     """How one column is shown.
 
     ``kind``: ``text``; ``count`` (whole number); ``percent`` (``digits`` decimals); ``interval``
@@ -119,38 +113,20 @@ def render(
     raise unknown_name("format", format, _FORMATS)
 
 
-def to_text(*renderables: RenderableType, width: int | None = None, color: bool | None = None) -> str:
-    """Rich renderables as one string. No escape codes if ``color`` is false, NO_COLOR is set or nobody watches."""
-    if color is None:
-        system = None if os.environ.get("NO_COLOR") else Console(file=sys.stdout, force_jupyter=False).color_system
-    else:
-        system = "standard" if color else None
-    buffer = StringIO()
-    console = Console(
-        file=buffer,
-        width=width or terminal_width(),
-        color_system=system,  # type: ignore[arg-type]
-        force_terminal=system is not None,
-        force_jupyter=False,
-        no_color=False,
-        legacy_windows=False,
-    )
-    for renderable in renderables:
-        console.print(renderable)
-    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().removesuffix("\n").split("\n"))
-
-
 def terminal_width() -> int:
     """Width of the terminal in cells (COLUMNS where it is set); 100 if the standard output is not a terminal."""
-    console = Console(file=sys.stdout, force_jupyter=False)
-    return console.width if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else _PIPED_WIDTH
+    if may_be_watched():
+        from mabpl.report import terminal
+
+        if terminal.is_watched():
+            return terminal.width()
+    columns = os.environ.get("COLUMNS", "")
+    return (int(columns) or 80) if columns.isdigit() else _PIPED_WIDTH
 
 
-def plain_table() -> Table:
-    """An empty rich table in the house style: a rule under the head, two cells between columns."""
-    return Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), collapse_padding=True, header_style="bold"
-    )
+def may_be_watched() -> bool:
+    """Whether the standard output may be a terminal, for :mod:`mabpl.report.terminal` to tell."""
+    return sys.stdout.isatty() or not os.environ.keys().isdisjoint(("FORCE_COLOR", "TTY_COMPATIBLE"))
 
 
 def _by_type(frame: pl.DataFrame) -> list[Show]:
@@ -174,8 +150,7 @@ def _by_type(frame: pl.DataFrame) -> list[Show]:
 # --- cells ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class Cell(NamedTuple):
     """The value as shown, what follows it (deviation, interval), and whether it is the best of its column."""
 
     value: str
@@ -187,11 +162,11 @@ class _Cell:
         return cell_len(self.value + self.rest)
 
 
-def _cells(frame: pl.DataFrame, show: Show, *, align: bool) -> list[_Cell]:
+def _cells(frame: pl.DataFrame, show: Show, *, align: bool) -> list[Cell]:
     """One cell a row. ``align`` pads the parts of numbers so that they stand below each other."""
     values = frame[show.name].to_list()
     if show.kind == "text":
-        return [_Cell(_as_text(value)) for value in values]
+        return [Cell(_as_text(value)) for value in values]
     digits = 0 if show.kind == "count" else show.digits
     shown = _numbers(values, digits, align=align)
     companions = [_numbers(frame[source].to_list(), digits, align=align) for source in show.sources[1:]]
@@ -200,11 +175,11 @@ def _cells(frame: pl.DataFrame, show: Show, *, align: bool) -> list[_Cell]:
     for row, value in enumerate(values):
         parts = [column[row] for column in companions]
         rest = "" if value is None else _rest(show.kind, parts)
-        cells.append(_Cell(NOTHING if value is None else shown[row], rest, best=best[row]))
+        cells.append(Cell(NOTHING if value is None else shown[row], rest, best=best[row]))
     if align:
         value_width = max((cell_len(c.value) for c in cells), default=0)
         rest_width = max((cell_len(c.rest) for c in cells), default=0)
-        return [_Cell(c.value.rjust(value_width), c.rest.ljust(rest_width), c.best) for c in cells]
+        return [Cell(c.value.rjust(value_width), c.rest.ljust(rest_width), c.best) for c in cells]
     return cells
 
 
@@ -287,9 +262,9 @@ def _row(shows: list[Show], widths: list[int], cells: Sequence[str]) -> str:
 
 
 @dataclass(slots=True)
-class _Column:
+class Column:
     show: Show
-    cells: list[_Cell]
+    cells: list[Cell]
     heading: str = ""
     width: int = 0
 
@@ -307,28 +282,86 @@ class _Column:
         self.heading = heading
         self.width = max(body, *map(cell_len, words), 1)
 
+    def lines(self, row: int) -> list[str]:
+        cell = self.cells[row]
+        text = cell.value + cell.rest
+        return folded(text, self.width) if self.show.kind == "text" else [text]
+
+    def padded(self, text: str) -> str:
+        blanks = " " * (self.width - cell_len(text))
+        return text + blanks if self.show.kind == "text" else blanks + text
+
+
+class Line(NamedTuple):
+    """A title or a note: folded where it is too long."""
+
+    text: str
+    style: str = ""
+
 
 def _terminal(
     frame: pl.DataFrame, shows: list[Show], title: str, notes: Iterable[str], width: int, color: bool | None
 ) -> str:
-    columns = [_Column(show, _cells(frame, show, align=True)) for show in shows]
+    columns = [Column(show, _cells(frame, show, align=True)) for show in shows]
     groups = _laid_out(columns, width)
-    parts: list[RenderableType] = [Text(plain(title), style="bold"), ""] if title else []
+    parts: list[Line | list[Column]] = [Line(plain(title), "bold"), Line("")] if title else []
     for number, group in enumerate(groups):
-        parts += [""] * (number > 0) + [_rich_table(group, frame.height)]
+        parts += [Line("")] * (number > 0) + [group]
     if not frame.height:
-        parts.append(Text("no rows", style="dim"))
-    written = [Text(plain(note), style="dim") for note in notes]
-    parts += ["", *written] if written else []
-    widest = max((_total(group) for group in groups), default=0)
-    return to_text(*parts, width=max(width, widest), color=color)
+        parts.append(Line("no rows", "dim"))
+    written = [Line(plain(note), "dim") for note in notes]
+    parts += [Line(""), *written] if written else []
+    width = max([width, *map(_total, groups)])
+    if color or (color is None and may_be_watched()):
+        from mabpl.report import terminal
+
+        return terminal.drawn(parts, frame.height, width, color)
+    lines = [line for part in parts for line in _drawn(part, frame.height, width)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _total(columns: list[_Column]) -> int:
+def _drawn(part: Line | list[Column], height: int, width: int) -> Iterator[str]:
+    """Without escape codes; line for line what :mod:`mabpl.report.terminal` draws."""
+    if isinstance(part, Line):
+        yield from folded(part.text, width)
+        return
+    yield from _beside(part, headings(part))
+    yield "\u2500" * _total(part)
+    for row in range(height):
+        yield from _beside(part, [column.lines(row) for column in part])
+
+
+def headings(columns: list[Column]) -> list[list[str]]:
+    """The lines of each heading, as many of all; they stand at the foot."""
+    lines = [folded(column.heading, column.width) for column in columns]
+    most = max(map(len, lines), default=0)
+    return [[""] * (most - len(own)) + [line.strip() for line in own] for own in lines]
+
+
+def _beside(columns: list[Column], cells: list[list[str]]) -> Iterator[str]:
+    """The lines of one row."""
+    for number in range(max(map(len, cells), default=0)):
+        texts = [lines[number] if number < len(lines) else "" for lines in cells]
+        yield (" " * _GAP).join(column.padded(text) for column, text in zip(columns, texts, strict=True))
+
+
+def folded(text: str, width: int) -> list[str]:
+    """``text`` in lines of at most ``width`` cells: cut between words, and inside one only where it fits no line."""
+    lines = [""]
+    for word in _WORD.findall(text):
+        needed = cell_len(word.rstrip())
+        if cell_len(lines[-1]) + needed <= width:
+            lines[-1] += word
+        else:
+            lines += chop_cells(word, width) if needed > width else [word]
+    return [line.rstrip() for line in (lines if lines[0] or len(lines) == 1 else lines[1:])]
+
+
+def _total(columns: list[Column]) -> int:
     return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
 
 
-def _laid_out(columns: list[_Column], width: int) -> list[list[_Column]]:
+def _laid_out(columns: list[Column], width: int) -> list[list[Column]]:
     """The columns with headings and widths, in one group if they fit, else in several that repeat the leading text."""
     for fold in (None, width // 2):
         for brief, wrap in ((False, False), (False, True), (True, True)):
@@ -341,7 +374,7 @@ def _laid_out(columns: list[_Column], width: int) -> list[list[_Column]]:
     return next(groups for limit in range(width + 1) if len(groups := _split(columns, limit)) == fewest)
 
 
-def _split(columns: list[_Column], width: int) -> list[list[_Column]]:
+def _split(columns: list[Column], width: int) -> list[list[Column]]:
     """Groups no wider than ``width`` (unless one column alone is), each led by the leading text columns."""
     lead = next((i for i, column in enumerate(columns) if column.show.kind != "text"), 1)
     groups = [columns[:lead]]
@@ -352,27 +385,8 @@ def _split(columns: list[_Column], width: int) -> list[list[_Column]]:
     return groups
 
 
-def _widen(columns: list[_Column], width: int) -> None:
+def _widen(columns: list[Column], width: int) -> None:
     """Gives the cells that are left to the text columns that were folded."""
     for column in columns:
         if column.show.kind == "text" and column.natural > column.width:
             column.width = min(column.natural, column.width + width - _total(columns))
-
-
-def _rich_table(columns: list[_Column], height: int) -> Table:
-    table = plain_table()
-    headings = [Text(column.heading).wrap(_RULER, column.width) for column in columns]
-    lines = max(map(len, headings))
-    for column, heading in zip(columns, headings, strict=True):
-        head = "\n" * (lines - len(heading)) + "\n".join(str(line).strip() for line in heading)
-        justify: Literal["left", "right"] = "left" if column.show.kind == "text" else "right"
-        table.add_column(Text(head, justify=justify), width=column.width, overflow="fold")
-    for row in range(height):
-        table.add_row(*(_rich_cell(column, column.cells[row]) for column in columns))
-    return table
-
-
-def _rich_cell(column: _Column, cell: _Cell) -> Text:
-    # Padded here: rich would strip the blanks that stand for a missing deviation or interval.
-    blanks = "" if column.show.kind == "text" else " " * (column.width - cell.width)
-    return Text.assemble(blanks, (cell.value, "bold" if cell.best else ""), cell.rest)
