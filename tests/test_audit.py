@@ -11,19 +11,19 @@ from mabpl import timelines
 from mabpl.metrics import audit, matches
 from mabpl.settings import Settings
 
-FRAME_S = 1 / 30
+LATER_S = Settings().tolerance_s + 1 / 30
 PROBES: list[tuple[str, str, Settings, dict[str, Any]]] = [
     ("boundary", "tolerance -1 frame", Settings(tolerance_frames=21), {"tolerance_frames": 20}),
     ("boundary", "tolerance +1 frame", Settings(), {"tolerance_frames": 21}),
-    ("boundary", "tolerance +1 frame", Settings(time_base="seconds"), {"tolerance_s": Settings().tolerance_s + FRAME_S}),
+    ("boundary", "tolerance +1 frame", Settings(time_base="seconds"), {"tolerance_s": LATER_S}),
     ("boundary", "optimal matching", Settings(tolerance_frames=400), {"boundary_matching": "optimal"}),
     (
         "boundary", "greedy matching",
         Settings(tolerance_frames=400, boundary_matching="optimal"), {"boundary_matching": "greedy"},
     ),
-    ("temporal", "threshold -1e-9", Settings(temporal_iou=0.5 + 2e-9), {"temporal_iou": 0.5 + 1e-9}),
+    ("temporal", "threshold -1e-9", Settings(temporal_iou=0.5 + 1.5e-9), {"temporal_iou": 0.5 + 0.5e-9}),
     ("temporal", "threshold +1e-9", Settings(), {"temporal_iou": 0.5 + 2e-9}),
-    ("seg", "threshold -1e-9", Settings(seg_iou=0.75 + 2e-9), {"seg_iou": 0.75 + 1e-9}),
+    ("seg", "threshold -1e-9", Settings(seg_iou=0.75 + 1.5e-9), {"seg_iou": 0.75 + 0.5e-9}),
     ("seg", "threshold +1e-9", Settings(), {"seg_iou": 0.75 + 2e-9}),
     ("pa", "ties later first", Settings(pa_ties="earlier_first"), {"pa_ties": "later_first"}),
     ("pa", "ties earlier first", Settings(pa_ties="later_first"), {"pa_ties": "earlier_first"}),
