@@ -697,3 +697,19 @@ def match_events(  # type: ignore[no-untyped-def]
         for c in range(mention[t + 1] - m0):
             if row_of[c] >= 0:
                 owner[m0 + c] = row_of[c]
+
+
+@jit
+def first_rows(held, key, other, table, row):  # type: ignore[no-untyped-def]
+    """For each row the first of the ``held`` rows at the beginning that has its ``key`` and ``other``, else -1.
+
+    ``table``: -1 throughout; a power of two of places, more than ``held``. A row's place follows from its key.
+    """
+    last = len(table) - 1
+    for i in range(len(key)):
+        place = key[i] & last
+        while table[place] >= 0 and (key[table[place]] != key[i] or other[table[place]] != other[i]):
+            place = (place + 1) & last
+        if i < held and table[place] < 0:
+            table[place] = i
+        row[i] = table[place]

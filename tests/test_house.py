@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "mabpl"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 450
-LONGEST_KERNELS = 700  # one file, because numba's cache does not see a changed function of another one
+LONGEST_KERNELS = 720  # one file, because numba's cache does not see a changed function of another one
 
 LAYERS = (
     {"errors", "kernels"},

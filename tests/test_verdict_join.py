@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from polars.testing import assert_frame_equal
 from strategies import settings, timelines
 
 import mabpl
+from mabpl import engine
 from mabpl.benchmarks.micro_annotation.judging import Kind, Plan, plan, with_verdicts
 from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.errors import UsageError
@@ -167,14 +169,13 @@ def test_every_clip_is_worth_what_plain_loops_say(drawn: Clips, lacks: int, salt
     assert set(scores.unscored.select("run", "clip_id", "metric").iter_rows()) == unscored
 
 
-def pa_credits(asked: verdicts.Asked, rows: pl.DataFrame, seeds: list[int]) -> pl.DataFrame:
-    earned = verdicts.pa_credits(asked, verdicts.pa_answers(rows, seeds))
-    assert_frame_equal(earned, verdicts.pa_credits(asked, verdicts.pa_answers(rows, seeds, asked.requests)))
-    return earned
+def pa_credits(pairs: pl.DataFrame, key: pl.DataFrame, rows: pl.DataFrame, seeds: list[int], *counted: Any) -> Any:
+    answers = verdicts.pa_answers(rows, seeds, pairs["request"])
+    return verdicts.pa_credits(verdicts.index(pairs, key, *counted), answers)
 
 
-def joint_counts(asked: verdicts.Asked, rows: pl.DataFrame) -> pl.DataFrame:
-    return verdicts.joint_counts(asked, verdicts.joint_answers(rows))
+def joint_counts(pairs: pl.DataFrame, key: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    return verdicts.joint_counts(verdicts.index(pairs, key), verdicts.joint_answers(rows, pairs["request"]))
 
 
 @given(clips(), st.integers(0, 9), st.randoms(use_true_random=False), st.sampled_from(("all", "assigned")))
@@ -189,30 +190,27 @@ def test_the_order_of_rows_changes_no_bit(drawn: Clips, salt: int, random: Any, 
 
     asked, assigned = planned.asked["pa"], scores.matches.filter(metric="pa")
     given_pa, given_joint = (found[kind].filter(status="ok") for kind in ("pa", "joint"))
-    one = pa_credits(verdicts.index(asked, key, assigned), given_pa.sort("request"), SEEDS)
-    two = pa_credits(verdicts.index(shuffled(asked), shuffled(key), shuffled(assigned)), shuffled(given_pa), SEEDS)
+    one = pa_credits(asked, key, given_pa.sort("request"), SEEDS, assigned)
+    two = pa_credits(shuffled(asked), shuffled(key), shuffled(given_pa), SEEDS, shuffled(assigned))
     assert_frame_equal(one, two, check_exact=True)
-    one = joint_counts(verdicts.index(planned.asked["joint"], key), given_joint)
-    two = joint_counts(verdicts.index(shuffled(planned.asked["joint"]), shuffled(key)), shuffled(given_joint))
+    one = joint_counts(planned.asked["joint"], key, given_joint)
+    two = joint_counts(shuffled(planned.asked["joint"]), shuffled(key), shuffled(given_joint))
     assert_frame_equal(one, two, check_exact=True)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
 
 
-def lone(*pairs: tuple[str, int, int, str, bool]) -> verdicts.Asked:
-    """(clip, predicted, human, request, whether it counts) of one run; clips a, b and c exist."""
-    names = ["clip_id", "predicted", "human", "request", "counts"]
-    asked = pl.DataFrame(list(pairs), schema=names, orient="row").with_columns(run=pl.lit("r"), set=pl.lit("s"))
-    key = pl.DataFrame({"run": ["r"] * 3, "set": ["s"] * 3, "clip_id": ["c", "a", "b"]})
-    return verdicts.index(asked, key)
+PAIRS = pl.DataFrame(
+    [("b", 0, 0, "x", True), ("a", 1, 1, "z", True), ("a", 1, 0, "y", False), ("a", 0, 0, "x", True)],
+    schema=["clip_id", "predicted", "human", "request", "counts"],
+    orient="row",
+).with_columns(run=pl.lit("r"), set=pl.lit("s"))
+ASKED = PAIRS, pl.DataFrame({"run": ["r"] * 3, "set": ["s"] * 3, "clip_id": ["c", "a", "b"]})
 
 
 def said(*rows: tuple[str, int, float | None, bool | None]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=["request", "judge_seed", "score", "equivalent"], orient="row")
-
-
-ASKED = lone(("b", 0, 0, "x", True), ("a", 1, 1, "z", True), ("a", 1, 0, "y", False), ("a", 0, 0, "x", True))
 
 
 def test_credit_is_the_mean_of_the_judge_seeds_that_have_every_verdict_of_the_clip() -> None:
@@ -221,7 +219,7 @@ def test_credit_is_the_mean_of_the_judge_seeds_that_have_every_verdict_of_the_cl
         ("x", 1, 80.0, True), ("y", 1, 90.0, True), ("z", 1, 50.0, False),
         ("x", 2, 40.0, True), ("z", 2, 10.0, True),
     )  # fmt: skip
-    assert pa_credits(ASKED, given_, [1, 2]).select("clip_id", "credit", "strict_credit", "judge_seeds").rows() == [
+    assert pa_credits(*ASKED, given_, [1, 2]).select("clip_id", "credit", "strict_credit", "judge_seeds").rows() == [
         ("a", pytest.approx(1.3), pytest.approx(0.8), [1]),
         ("b", pytest.approx(0.6), pytest.approx(0.6), [1, 2]),
         ("c", 0.0, 0.0, [1, 2]),  # nothing overlaps: nothing to ask, 0 from every seed
@@ -234,19 +232,19 @@ def test_a_clip_without_a_complete_seed_is_null_and_never_0() -> None:
         said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 1, math.nan, True), ("y", 2, 100.1, True)),
         said(("x", 1, 80.0, True), ("z", 1, 50.0, True), ("y", 1, None, True), ("y", 2, 9.0, None)),
     ):
-        found = pa_credits(ASKED, given_, [1, 2])
+        found = pa_credits(*ASKED, given_, [1, 2])
         assert found["credit"].to_list() == [None, pytest.approx(0.8), 0.0]
         assert found["judge_seeds"].to_list() == [[], [1], [1, 2]]
-    nothing = pa_credits(ASKED, said().cast({"judge_seed": pl.Int64}), [1, 2])
+    nothing = pa_credits(*ASKED, said().cast({"judge_seed": pl.Int64}), [1, 2])
     assert nothing["credit"].to_list() == nothing["strict_credit"].to_list() == [None, None, 0.0]
 
 
 def test_a_score_of_0_is_a_verdict_and_so_is_a_refusal() -> None:
     zero = said(*((request, 1, 0.0, False) for request in "xyz"))
-    assert pa_credits(ASKED, zero, [1])["credit"].to_list() == [0.0, 0.0, 0.0]
+    assert pa_credits(*ASKED, zero, [1])["credit"].to_list() == [0.0, 0.0, 0.0]
     refused = pl.DataFrame({"request": ["x", "y", "z"], "accepted": [False, True, None]})
-    assert joint_counts(ASKED, refused)["j"].to_list() == [None, 0, 0]
-    assert joint_counts(ASKED, refused.fill_null(True))["j"].to_list() == [2, 0, 0]
+    assert joint_counts(*ASKED, refused)["j"].to_list() == [None, 0, 0]
+    assert joint_counts(*ASKED, refused.fill_null(True))["j"].to_list() == [2, 0, 0]
 
 
 def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_requests_are_not_looked_at() -> None:
@@ -255,15 +253,13 @@ def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_reques
     for more in ([("x", 1, 71.0, True)], [again], [again, ("elsewhere", 1, 0.0, False)]):
         for order in (1, -1):
             with pytest.raises(UsageError, match="several verdicts of one judge seed"):
-                pa_credits(ASKED, said(*[*whole, *more][::order]), [1, 2])
+                pa_credits(*ASKED, said(*[*whole, *more][::order]), [1, 2])
     lost = said(("elsewhere", 1, 80.0, True), *whole[:2])
-    assert pa_credits(ASKED, lost, [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
-    assert pa_credits(ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
-    other = said(*whole, ("x", 9, 0.0, False), ("elsewhere", 1, 0.0, False), ("elsewhere", 9, 1.0, False))
-    assert pa_credits(ASKED, other.reverse(), [1])["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
-    twice = said(*whole, ("elsewhere", 1, 0.0, False), ("elsewhere", 1, 1.0, False)).reverse()
-    of_asked = verdicts.pa_answers(twice, [1], ASKED.requests)
-    assert verdicts.pa_credits(ASKED, of_asked)["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
+    assert pa_credits(*ASKED, lost, [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
+    assert pa_credits(*ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
+    stray = [(*other, 0.5, False) for other in (("elsewhere", 1), ("elsewhere", 1), ("elsewhere", 9), ("x", 9))]
+    for rows in ([*whole, *stray], [*stray, *whole]):
+        assert pa_credits(*ASKED, said(*rows), [1])["credit"].to_list() == pytest.approx([1.4, 0.7, 0.0])
 
 
 def test_an_empty_side_is_0_and_two_are_undefined() -> None:
@@ -294,19 +290,37 @@ def test_an_unscored_clip_is_left_out_of_the_mean_and_of_the_pooled_counts() -> 
     assert result.unscored.select("clip_id", "metric").rows() == [("d", "joint_f1"), ("d", "pa_f1")]
 
 
-@given(
-    st.lists(st.integers(0, 40), unique=True, max_size=30),
-    st.lists(st.integers(0, 40), max_size=60),
-    st.sampled_from((32, 5)),
-    st.booleans(),
-)
-@modest
-def test_an_id_is_found_where_it_stands(held: list[int], sought: list[int], width: int, alike: bool) -> None:
-    def ids(numbers: list[int]) -> pl.Series:
-        # alike: their first two words are equal, so that all of 32 bytes fall into one slot
-        return pl.Series([f"{n:0>{width}}" if alike else f"{n:0<{width}}"[:width] for n in numbers], dtype=pl.String)
+def first_rows(held: list[Any], sought: list[Any]) -> list[int]:
+    return [held.index(one) if one in held else -1 for one in [*held, *sought]]
 
-    texts = ids(held).unique(maintain_order=True)
-    found = verdicts._rows(ids(sought), texts)
-    listed = texts.to_list()
-    assert found.tolist() == [listed.index(text) if text in listed else -1 for text in ids(sought).to_list()]
+
+@pytest.mark.parametrize("kernels", [engine.plain_kernels, engine.compiled_kernels])
+def test_a_text_is_found_where_it_first_stands(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "kernels_for", lambda count, kernel: kernels())
+
+    @given(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 9), max_size=30), st.text())
+    @modest
+    def found(held: list[int], sought: list[int], start: str) -> None:
+        mine, theirs = ([f"{start}{n}" for n in numbers] for numbers in (held, sought))
+        rows = verdicts._first_rows(*(pl.Series(texts, dtype=pl.String) for texts in (mine, theirs)))
+        assert rows.tolist() == first_rows(mine, theirs)
+
+    found()
+
+
+def test_rows_are_told_apart_by_either_key_and_places_are_shared() -> None:
+    keys = st.tuples(st.sampled_from((-(2**63), -8, -1, 0, 8, 16, 2**63 - 1)), st.integers(0, 1))
+
+    @given(st.lists(keys, max_size=12), st.lists(keys, max_size=12))
+    @modest
+    def equal(held: list[tuple[int, int]], sought: list[tuple[int, int]]) -> None:
+        columns = np.array([*held, *sought], np.int64).reshape(-1, 2).T.copy()
+        for kernels, inputs in (
+            (engine.plain_kernels(), columns.tolist()),
+            (engine.compiled_kernels(), list(columns)),
+        ):
+            table, row = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32), np.empty(columns.shape[1], np.int64)
+            kernels.first_rows(len(held), *inputs, table, row)
+            assert row.tolist() == first_rows(held, sought)
+
+    equal()

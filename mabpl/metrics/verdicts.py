@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from mabpl import engine
 from mabpl.errors import UsageError
 from mabpl.timelines import TIMELINE_KEY, Integers, ascending, stretches
 
@@ -27,18 +28,18 @@ Booleans = npt.NDArray[np.bool_]
 class Asked:
     """What was asked about timelines: one item per asked pair, ordered by timeline and the pair's two positions.
 
-    ``timeline``: int64, index into ``key``, which has one row (run, set, clip_id) per timeline. ``requests``: a column
-    of ids. ``counts``: whether the pair can earn something (PA: it is assigned).
+    ``timeline``: int64, index into ``key``, which has one row (run, set, clip_id) per timeline. ``pair``: int64, row of
+    the frame of pairs. ``counts``: whether the pair can earn something (PA: it is assigned).
     """
 
     key: pl.DataFrame
     timeline: Integers
-    requests: pl.Series
+    pair: Integers
     counts: Booleans
 
 
 def index(asked: pl.DataFrame, key: pl.DataFrame, counted: pl.DataFrame | None = None) -> Asked:
-    """From pairs (run, set, clip_id, predicted, human, request) in any order, and the keys of all timelines.
+    """From pairs (run, set, clip_id, predicted, human) in any order, and the keys of all timelines.
 
     ``key`` has the timelines without an asked pair too. Which pairs count is said by a column ``counts`` of ``asked``
     or by ``counted``, a frame of them; else all do.
@@ -46,17 +47,17 @@ def index(asked: pl.DataFrame, key: pl.DataFrame, counted: pl.DataFrame | None =
     keys = key.select(TIMELINE_KEY)
     keys = keys if ascending(keys) else keys.unique().sort(TIMELINE_KEY)
     place = _places(asked, keys)
-    requests = asked["request"]
+    pair = np.arange(len(place))
     counts = asked["counts"].to_numpy() if "counts" in asked.columns else np.ones(len(place), np.bool_)
     if not (place[1:] > place[:-1]).all():
-        order = np.argsort(place, kind="stable")
-        place, requests, counts = place[order], requests.gather(order), counts[order]
+        pair = np.argsort(place, kind="stable")
+        place, counts = place[pair], counts[pair]
     if counted is not None:
         counts = np.zeros(len(place), np.bool_)
         wanted = _places(counted, keys)
         at = np.searchsorted(place, wanted).clip(max=len(place) - 1)
         counts[at[place[at] == wanted]] = True
-    return Asked(keys, place >> 2 * _BITS, requests, counts)
+    return Asked(keys, place >> 2 * _BITS, pair, counts)
 
 
 _BITS = 20
@@ -80,44 +81,42 @@ def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What judges said, by request.
+    """What judges said of pairs.
 
-    ``requests``: the ids of the different ones. ``table``: float64 (seeds, requests and one more), NaN where there is
-    no verdict, as in the last column throughout.
+    ``table``: float64 (seeds, columns), NaN where there is no verdict. ``column``: int64, the column of each pair.
     """
 
-    requests: pl.Series
     seeds: Sequence[int]
     table: Floats
+    column: Integers
 
 
-def pa_answers(verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int], among: pl.Series | None = None) -> Answers:
+def pa_answers(verdicts: pl.DataFrame | pl.LazyFrame, seeds: Sequence[int], requests: pl.Series) -> Answers:
     """Scores, 0-100; below zero (or -0.0) where the labels are not equivalent.
 
     ``verdicts``: request, judge_seed, score, equivalent, in any order; one with a null, or a score that is not 0 to
-    100, is none. ``among``: the requests that matter, where they are known. Raises :class:`UsageError` where one of
-    them has two of one seed.
+    100, is none. ``requests``: that of each pair. Raises :class:`UsageError` where one of them has two verdicts of one
+    seed.
     """
     of_seeds, sound = pl.col("judge_seed").is_in(list(seeds)), pl.col("score").is_between(0, 100)
     known = verdicts.lazy().filter(of_seeds, sound, pl.col("equivalent").is_not_null())
-    verdicts = known.select("request", "judge_seed", "score", "equivalent").collect()
-    score, equivalent = verdicts["score"].to_numpy(), verdicts["equivalent"].to_numpy()
-    return _by_request(verdicts, seeds, np.where(equivalent, score, -score), among)
+    value = pl.when("equivalent").then("score").otherwise(-pl.col("score"))
+    return _answers(known.select("request", "judge_seed", value=value).collect(), seeds, requests)
 
 
-def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame, among: pl.Series | None = None) -> Answers:
+def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame, requests: pl.Series) -> Answers:
     """1 where the labels were accepted. ``verdicts``: request, accepted, in any order; one with a null is none.
 
-    ``among`` as for :func:`pa_answers`. Raises :class:`UsageError` where a request has two.
+    ``requests``: that of each pair. Raises :class:`UsageError` where one has two verdicts.
     """
     known = verdicts.lazy().filter(pl.col("accepted").is_not_null())
-    verdicts = known.select("request", "accepted", judge_seed=pl.lit(0, pl.Int64)).collect()
-    return _by_request(verdicts, [0], verdicts["accepted"].to_numpy().astype(np.float64), among)
+    value = pl.col("accepted").cast(pl.Float64)
+    return _answers(known.select("request", judge_seed=pl.lit(0), value=value).collect(), [0], requests)
 
 
 def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip)."""
-    of_pair, counted = _rows(asked.requests, answers.requests), np.flatnonzero(asked.counts)
+    of_pair, counted = answers.column.take(asked.pair), np.flatnonzero(asked.counts)
     of_counted, timeline = of_pair[counted], asked.timeline[counted]
     count = asked.key.height
     complete = np.ones((len(answers.seeds), count), np.bool_)
@@ -138,7 +137,7 @@ def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
 
 def joint_counts(asked: Asked, answers: Answers) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, j."""
-    accepted = answers.table[0].take(_rows(asked.requests, answers.requests))
+    accepted = answers.table[0].take(answers.column.take(asked.pair))
     sums = _reduced(np.add, asked.timeline, accepted, np.zeros(asked.key.height))
     return asked.key.with_columns(pl.Series("j", sums, nan_to_null=True).cast(pl.Int64))
 
@@ -152,83 +151,41 @@ def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
     return pl.Series([list(seeds), *lists], dtype=pl.List(pl.Int64)).gather(which)
 
 
-def _by_request(verdicts: pl.DataFrame, seeds: Sequence[int], values: Floats, among: pl.Series | None) -> Answers:
-    first = stretches(verdicts, ["request"])
-    requests = verdicts["request"].gather(first)
-    number = np.arange(len(first))
-    if not requests.is_sorted():  # as results hold them, it is: then no look-up is needed
-        ids, requests = requests, (requests if among is None else among).unique()
-        row = _rows(ids, requests)
-        number = np.where(row < 0, len(requests), row)
-    cell = np.repeat(number, np.diff(np.append(first, verdicts.height)))
-    expected = np.count_nonzero(cell < len(requests))
+def _answers(verdicts: pl.DataFrame, seeds: Sequence[int], requests: pl.Series) -> Answers:
+    """From rows of request, judge_seed, value."""
+    row = _first_rows(requests, verdicts["request"])
+    column, cell = np.split(row + 1, [len(requests)])  # what was not asked goes to the first column
+    expected, columns = np.count_nonzero(cell), len(requests) + 1
     given = verdicts["judge_seed"].to_numpy()
     for i, seed in enumerate(seeds[1:], 1):
-        cell[given == seed] += i * (len(requests) + 1)
-    table = np.full((len(seeds), len(requests) + 1), np.nan)
-    table.ravel()[cell] = values
-    table[:, -1] = np.nan
+        cell += (given == seed) * np.int64(i * columns)
+    table = np.full((len(seeds), columns), np.nan)
+    table.ravel()[cell] = verdicts["value"].to_numpy()
+    table[:, 0] = np.nan
     if np.count_nonzero(~np.isnan(table)) < expected:
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
-    return Answers(requests, seeds, table)
+    return Answers(seeds, table, column)
 
 
-def _rows(ids: pl.Series, distinct: pl.Series) -> Integers:
-    """Where each of ``ids`` stands in ``distinct``, which are different; -1 where it does not."""
-    sought, held = _words(ids), _words(distinct)
-    if sought is None or held is None or not len(held):
-        return _joined(ids, distinct)
-    row = np.full(len(ids), -1, np.int64)
-    seeking, left = np.arange(len(ids)), np.arange(len(distinct))
-    for factor in _FACTORS:  # a slot keeps one of those that fall into it; the others try again with another factor
-        bits = len(held).bit_length() + 1
-        slots = _slots(held, factor, bits)
-        table = np.full(1 << bits, -1, np.int32)
-        table[slots] = np.arange(len(held), dtype=np.int32)
-        candidate = table.take(_slots(sought, factor, bits))
-        found = (candidate >= 0) & _equal(held.take(candidate, axis=0), sought)
-        lost = np.flatnonzero(table.take(slots) != np.arange(len(held)))
-        missed = np.flatnonzero(~found)
-        row[seeking] = np.where(found, left.take(candidate), -1)
-        left, held = left[lost], held.take(lost, axis=0)
-        seeking, sought = seeking[missed], sought.take(missed, axis=0)
-        if not len(left) or not len(seeking):
-            return row
-    rest = _joined(ids.gather(seeking), distinct.gather(left))
-    row[seeking] = np.where(rest >= 0, left[rest], -1)
+_TEXTS_A_SEGMENT = 150
+"""So many texts polars joins while plain kernels match one segment."""
+
+
+def _first_rows(held: pl.Series, sought: pl.Series) -> Integers:
+    """For each of ``held`` and then of ``sought`` its first row in ``held``; -1 where it has none.
+
+    With compiled kernels those are taken for equal that agree in 128 bits of hashes, as many as a request's id has.
+    """
+    texts = pl.concat([held, sought.cast(held.dtype)]).alias("text")
+    kernels = engine.kernels_for(len(texts) // _TEXTS_A_SEGMENT, "first_rows")
+    if kernels is engine.plain_kernels():
+        first = pl.DataFrame({"text": held}).with_row_index("row").unique("text", keep="first")
+        found = texts.to_frame().join(first, on="text", how="left", maintain_order="left")["row"]
+        return found.cast(pl.Int64).fill_null(-1).to_numpy()
+    key, other = (texts.hash(seed).to_numpy().view(np.int64) for seed in (0, 1))
+    table, row = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32), np.empty(len(texts), np.int64)
+    kernels.first_rows(len(held), key, other, table, row)
     return row
-
-
-_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
-"""Odd, with their bits well mixed: multiplied by one, words that differ spread over the slots."""
-
-_ID_BYTES = 32
-
-
-def _words(ids: pl.Series) -> npt.NDArray[np.uint64] | None:
-    """Ids of 32 bytes, as fingerprints are, as four whole numbers each; None where one is longer or shorter."""
-    if ids.dtype != pl.String or ids.null_count() or not (ids.str.len_bytes() == _ID_BYTES).all():
-        return None
-    return ids.cast(pl.Binary).bin.reinterpret(dtype=pl.Array(pl.UInt64, 4)).to_numpy()
-
-
-def _slots(words: npt.NDArray[np.uint64], factor: int, bits: int) -> npt.NDArray[np.int64]:
-    mixed = (words[:, 0] + words[:, 1] * np.uint64(factor >> 1 | 1)) * np.uint64(factor)
-    return (mixed >> np.uint64(64 - bits)).view(np.int64)
-
-
-def _equal(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> Booleans:
-    """Row by row: all four words."""
-    same: Booleans = (one == other).view(np.uint32).ravel() == 0x01010101
-    return same
-
-
-def _joined(ids: pl.Series, distinct: pl.Series) -> Integers:
-    if ids.is_empty() or distinct.is_empty():
-        return np.full(len(ids), -1, np.int64)
-    numbered = pl.DataFrame({"id": distinct}).with_row_index("row")
-    row = pl.DataFrame({"id": ids}).join(numbered, on="id", how="left", maintain_order="left")["row"]
-    return row.cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def _reduced(ufunc: np.ufunc, timeline: Integers, values: npt.NDArray[Any], out: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -152,11 +152,11 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
     key = clip_scores.select(TIMELINE_KEY)
     tables = dict(scores.tables)
     given = found.lazy().filter(status="ok")
-    with ThreadPoolExecutor(2) as pool:  # numpy and polars let go of the lock
-        pa = pool.submit(_pa_credits, scores, planned, given, key, judging) if "pa" in planned.asked else None
-        joint = pool.submit(_joint_counts, planned, given, key) if "joint" in planned.asked else None
-    if pa is not None:
-        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(pa.result(), on=TIMELINE_KEY)
+    with ThreadPoolExecutor(1) as beside:  # numpy and polars let go of the lock
+        joint = beside.submit(_joint_counts, planned, given, key) if "joint" in planned.asked else None
+        earned = _pa_credits(scores, planned, given, key, judging) if "pa" in planned.asked else None
+    if earned is not None:
+        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(earned, on=TIMELINE_KEY)
         tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
     if joint is not None:
         clip_scores = clip_scores.drop("j").join(joint.result(), on=TIMELINE_KEY)
@@ -171,15 +171,14 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
 def _pa_credits(
     scores: Scores, planned: Plan, given: pl.LazyFrame, key: pl.DataFrame, judging: Mapping[str, Any]
 ) -> pl.DataFrame:
-    seeds = judging["judges"]["pa"]["judge_seeds"]
-    answers = given.filter(kind="pa")
+    pairs, seeds = planned.asked["pa"], judging["judges"]["pa"]["judge_seeds"]
+    given = given.filter(kind="pa")
     if not seeds:
-        answers = answers.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64))
+        given = given.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64))
     with ThreadPoolExecutor(1) as beside:
-        among = planned.asked["pa"]["request"]
-        by_request = beside.submit(verdicts.pa_answers, answers, seeds or [_NO_SEED], among)
-        asked = verdicts.index(planned.asked["pa"], key, scores.matches.filter(metric="pa"))
-    earned = verdicts.pa_credits(asked, by_request.result())
+        asked = beside.submit(verdicts.index, pairs, key, scores.matches.filter(metric="pa"))
+        answers = verdicts.pa_answers(given, seeds or [_NO_SEED], pairs["request"])
+    earned = verdicts.pa_credits(asked.result(), answers)
     return earned if seeds else earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
 
 

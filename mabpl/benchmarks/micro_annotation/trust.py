@@ -221,7 +221,7 @@ def _folded(table: pl.DataFrame, seeds: list[int]) -> pl.DataFrame:
 def _of_seed(clips: pl.DataFrame, asked: pl.DataFrame, answers: pl.DataFrame, seed: int) -> pl.DataFrame:
     """``clips`` as if ``seed`` were the only judge seed."""
     key = clips.select(*_RUN, "clip_id")
-    earned = verdicts.pa_credits(verdicts.index(asked, key), verdicts.pa_answers(answers, [seed]))
+    earned = verdicts.pa_credits(verdicts.index(asked, key), verdicts.pa_answers(answers, [seed], asked["request"]))
     counts = clips.drop("credit", "strict_credit", "judge_seeds", *(column.name for column in schemas.CLIP_METRICS))
     return summary.clip_values(counts.join(earned, on=key.columns, how="left"))
 
