@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -236,7 +237,7 @@ def _intervals(
     live = [name for name, metric in METRICS.items() if _term(clips, metric)[1].any()]
     names = [*live, "headline"] if HEADLINE_WEIGHTS.keys() <= set(live) else live
     runs = sorted(set(zip(clips[who].to_list(), clips["run"].to_list(), strict=True)))
-    draws: dict[tuple[object, ...], list[tuple[int, dict[str, bootstrap.Floats]]]] = {}
+    draws: dict[tuple[object, ...], list[_Stratum]] = {}
     for values, stratum in sorted(
         clips.group_by([*by, "set"]), key=lambda item: tuple((v is not None, str(v)) for v in item[0])
     ):
@@ -245,17 +246,11 @@ def _intervals(
         strata.append(_replicates(stratum, live, replicates, len(strata)))
     rows = []
     for slice_key, strata in draws.items():
-        per_run = {}
-        for run in {name for _, of_run in strata for name in of_run}:
-            parts = [(n, of_run[run]) for n, of_run in strata if run in of_run]
-            drawn = np.stack([drawn for _, drawn in parts])
-            weights = np.array([n for n, _ in parts], dtype=np.float64)[:, None, None] * ~np.isnan(drawn)
-            per_run[run] = bootstrap.divided((np.nan_to_num(drawn) * weights).sum(axis=0), weights.sum(axis=0))
         for owner in sorted({w for w, _ in runs}):
-            mine = [per_run[run] for w, run in runs if w == owner and run in per_run]
+            mine = [run for w, run in runs if w == owner and any(run in stratum.runs for stratum in strata)]
             if not mine:
                 continue
-            low, high = bootstrap.percentile_interval(np.mean(mine, axis=0), level)
+            low, high = bootstrap.percentile_interval(_weighted(strata, mine).mean(axis=1), level)
             row = dict(zip([who, *by] if combine else [who, *by, "set"], (owner, *slice_key), strict=True))
             for j, name in enumerate(names):
                 row[f"{name}_low"] = None if np.isnan(low[j]) else float(low[j])
@@ -266,10 +261,21 @@ def _intervals(
     return pl.DataFrame(rows, schema={**key_schema, **bounds})
 
 
-def _replicates(
-    stratum: pl.DataFrame, metrics: list[str], replicates: int, number: int
-) -> tuple[int, dict[str, bootstrap.Floats]]:
-    """Bootstrap values of one stratum: its number of clips, and per run float64 (replicates, metrics and headline)."""
+class _Stratum(NamedTuple):
+    """What the clips of a set drew. ``values``: float64 (replicates, runs, metrics and headline)."""
+
+    clips: int
+    runs: dict[str, int]
+    values: bootstrap.Floats
+
+    def of(self, runs: list[str]) -> bootstrap.Floats:
+        """A copy of the values of ``runs``; NaN for those that it does not have."""
+        found = self.values[:, [self.runs.get(run, 0) for run in runs]]
+        found[:, [run not in self.runs for run in runs]] = np.nan
+        return found
+
+
+def _replicates(stratum: pl.DataFrame, metrics: list[str], replicates: int, number: int) -> _Stratum:
     ids = stratum["clip_id"].unique().sort()
     clip = stratum["clip_id"].replace_strict(ids, np.arange(len(ids)), return_dtype=pl.Int64).to_numpy()
     names = stratum["run"].unique().sort()
@@ -281,7 +287,18 @@ def _replicates(
     if HEADLINE_WEIGHTS.keys() <= set(metrics):
         head = sum(weight * values[:, :, metrics.index(name)] for name, weight in HEADLINE_WEIGHTS.items())
         values = np.concatenate([values, np.asarray(head)[:, :, None]], axis=2)
-    return len(ids), {name: values[:, j] for j, name in enumerate(names.to_list())}
+    return _Stratum(len(ids), {name: j for j, name in enumerate(names.to_list())}, values)
+
+
+def _weighted(strata: list[_Stratum], runs: list[str]) -> bootstrap.Floats:
+    """The mean of what the strata drew for ``runs``, weighted by their numbers of clips; of those that have a value."""
+    above, below = np.zeros((2, len(strata[0].values), len(runs), strata[0].values.shape[2]))
+    for stratum in strata:
+        drawn = stratum.of(runs)
+        known = ~np.isnan(drawn)
+        above += stratum.clips * np.where(known, drawn, 0.0)
+        below += stratum.clips * known
+    return bootstrap.divided(above, below)
 
 
 def _ordered(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:

@@ -58,21 +58,20 @@ def draws(
 
 def divided(numerator: Floats, denominator: Floats) -> Floats:
     """Elementwise; NaN where the denominator is 0."""
-    ratio: Floats = np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator > 0)
+    ratio: Floats
+    if np.all(denominator > 0):  # without an array to fill
+        ratio = np.divide(numerator, denominator)
+    else:
+        ratio = np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator > 0)
     return ratio
 
 
 def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
     """The central ``level`` of each column; draws that are NaN are left out; NaN where none is left."""
     low = (1 - level) / 2
-    quantiles = [low, 1 - low]
-    if not np.isnan(replicates).any():
-        lower, upper = np.quantile(replicates, quantiles, axis=0)
-        return lower, upper
     ordered = np.sort(replicates.T, axis=1)  # NaN last
     kept = (~np.isnan(ordered)).sum(axis=1)
-    lower, upper = (_at(ordered, kept, quantile) for quantile in quantiles)
-    return lower, upper
+    return _at(ordered, kept, low), _at(ordered, kept, 1 - low)
 
 
 def _at(ordered: Floats, kept: npt.NDArray[np.int64], quantile: float) -> Floats:
