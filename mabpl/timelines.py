@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,9 @@ Integers = npt.NDArray[np.int64]
 
 MICROSECONDS = 1e6
 """A second's worth, for :func:`in_units`; the frame grid's is ``tables.schemas.FRAME_RATE``."""
+
+MANY = 10_000
+"""Rows from which another way of comparing is worth its beginning."""
 
 CLIP_KEY = ("set", "clip_id")
 TIMELINE_KEY = ("run", "set", "clip_id")
@@ -85,8 +90,9 @@ def build(
     flagged = human["flagged"] if "flagged" in human.columns else None
     human_side = _side(human, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
     predicted_side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY))
-    if predicted_side.key[list(CLIP_KEY)].equals(human_side.key):
-        return Timelines(human_side, predicted_side, np.arange(human_side.key.height))
+    in_turn = np.arange(predicted_side.key.height) % max(human_side.key.height, 1)
+    if human_side.key.height and _rows(human_side.key, CLIP_KEY, in_turn).equals(predicted_side.key.select(CLIP_KEY)):
+        return Timelines(human_side, predicted_side, in_turn)  # each run has every clip
     indexed = human_side.key.with_row_index("clip")
     clip = predicted_side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
     if clip.null_count():
@@ -99,9 +105,13 @@ def _side(
     frame: pl.DataFrame, key: tuple[str, ...], wanted: pl.DataFrame | None, flagged: pl.Series | None = None
 ) -> Side:
     """The timelines of ``frame`` in key order; with ``wanted``, exactly those (empty where ``frame`` has none)."""
-    first = stretches(frame, key)
-    found = frame[list(key)][first]
+    first = _changes(frame, key)
+    found = _rows(frame, key, first)
     in_order = ascending(found)
+    if not in_order:
+        kept = stretches(found, key)
+        first, found = first[kept], _rows(found, key, kept)
+        in_order = ascending(found)
     if not in_order and found.is_duplicated().any():
         names = [*key, "start_s", "end_s", "segment", "is_idle", *([] if flagged is None else ["flagged"])]
         frame = frame.select(names).sort(key, maintain_order=True)
@@ -124,14 +134,46 @@ def stretches(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     """The first row of each stretch of rows with equal key."""
     if frame.is_empty():
         return np.zeros(0, np.int64)
-    changes = np.ones(frame.height, np.bool_)
-    columns = [frame[name] for name in key]
-    changes[1:] = functools.reduce(operator.or_, (_differs(_before(c), _after(c)) for c in columns)).to_numpy()
-    return np.flatnonzero(changes)
+    columns = [frame.get_column(name) for name in key]
+    return _starts(functools.reduce(operator.or_, (_differs(column) for column in columns)).to_numpy())
 
 
-def _differs(a: pl.Series, b: pl.Series) -> pl.Series:
-    return a.ne_missing(b) if a.null_count() or b.null_count() else a != b
+def _changes(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
+    """:func:`stretches`, and maybe rows whose key is that of the row before.
+
+    Strings of one origin share their storage, so most comparisons end at the 16 bytes that say where a string lies. A
+    frame gives these away through pyarrow alone, which is not loaded for this.
+    """
+    columns = [frame.get_column(name) for name in key]
+    are_strings = all(column.dtype == pl.String and not column.null_count() for column in columns)
+    if frame.height < MANY or "pyarrow" not in sys.modules or not are_strings:
+        return stretches(frame, key)
+    moves = functools.reduce(np.logical_or, (_moves(column) for column in columns))
+    first = _starts(moves[::2] | moves[1::2])
+    return first if 2 * len(first) < frame.height else stretches(frame, key)
+
+
+def _starts(changes: npt.NDArray[np.bool_]) -> Integers:
+    """Row 0, and row i + 1 for each i that is true."""
+    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(changes) + 1])
+
+
+def _differs(column: pl.Series) -> pl.Series:
+    a, b = _before(column), _after(column)
+    return a.ne_missing(b) if column.null_count() else a != b
+
+
+def _moves(strings: pl.Series) -> npt.NDArray[np.bool_]:
+    """For each string but the first, whether either half of the 16 bytes that say where it lies has changed."""
+    column: Any = strings.to_arrow(compat_level=pl.CompatLevel.newest())
+    views = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
+    moves: npt.NDArray[np.bool_] = views[2:] != views[:-2]
+    return moves
+
+
+def _rows(frame: pl.DataFrame, key: Sequence[str], rows: Integers) -> pl.DataFrame:
+    at = pl.Series(rows.astype(np.uint32))
+    return pl.DataFrame([frame.get_column(name).gather(at) for name in key])
 
 
 def ascending(keys: pl.DataFrame) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -142,8 +143,10 @@ def boundary_unit(timelines: Timelines, settings: Settings) -> tuple[float, int]
 
 def _optimal_boundary(timelines: Timelines, t: int, unit: float, tolerance: int) -> dict[int, int]:
     """Predicted to human segment of timeline ``t``, of those scored: most pairs, least total error, then order."""
+    kernels = engine.plain_kernels()
     *ends, size = _ends(timelines, t, unit)
-    pairs = _filled(3, size, functools.partial(engine.plain_kernels().boundary_pairs, *ends, tolerance))
+    ends[2].append(kernels.FAR)
+    pairs = _filled(3, size, functools.partial(kernels.boundary_pairs, *ends, tolerance))
     weights = {(h, p): Fraction(nearness) for h, p, nearness in pairs}
     return {p: h for h, p in matching.best_matching(weights)}
 
@@ -151,8 +154,8 @@ def _optimal_boundary(timelines: Timelines, t: int, unit: float, tolerance: int)
 def _optimal_seg(timelines: Timelines, t: int, seg_limit: float) -> dict[int, int]:
     kernels = engine.plain_kernels()
     *ends, size = _ends(timelines, t, MICROSECONDS)
-    pairs = _filled(4, size, functools.partial(kernels.overlapping_pairs, *ends, [0] * (size + 1)))
-    columns = [list(column) for column in zip(*pairs, strict=True)] or [[], [], [], []]
+    pairs = _filled(6, size, functools.partial(kernels.overlapping_pairs, *ends, [0] * (size + 1)))
+    columns = [list(column) for column in zip(*pairs, strict=True)][:4] or [[], [], [], []]
     snapped = functools.partial(kernels.snapped_hits, *ends, seg_limit, len(pairs), *columns)
     hits = _filled(5, len(pairs) + 2 * size, snapped)
     weights = {(h, p): Fraction(shared, whole) for h, p, shared, whole, _ in hits}
@@ -174,13 +177,13 @@ def _scored(side: Side, i: int) -> Integers:
 
 
 def _filled(width: int, size: int, fill: Callable[..., int]) -> list[tuple[int, ...]]:
-    """The rows that ``fill`` writes into ``width`` arrays: it says how many there are, and is called again for all."""
+    """The rows that ``fill`` writes into ``width`` arrays; it says how many there are, and is called again for all."""
     while True:
         columns = [[0] * size for _ in range(width)]
         count = fill(*columns)
-        if count <= size:
+        if count < size:
             return list(zip(*(column[:count] for column in columns), strict=True))
-        size = count
+        size = max(count, 2 * size)
 
 
 def _place(matched: Matched, family: str, t: int, chosen: dict[int, int]) -> None:
@@ -223,8 +226,15 @@ def _run(
         blocks = _blocks(timelines, 4 * threads if threads > 1 else 1)
     options = (unit, tolerance, temporal_limit, seg_limit, any_limit, later_first)
 
+    widest = max(int(np.diff(side.offset).max(initial=1)) for side in (human, predicted))
+
     def work(block: tuple[int, int]) -> None:
-        kernels.match_timelines(*block, *inputs, *options, *rank.values(), counts, *opened)
+        (first, last), pairs = block, 8 * widest
+        while first < last:
+            first = kernels.match_timelines(
+                first, last, *inputs, *options, *rank.values(), counts, *opened, *_room(widest, pairs, kernels)
+            )
+            pairs *= 2  # where it did not suffice
 
     if len(blocks) == 1:
         work(blocks[0])
@@ -238,6 +248,14 @@ def _run(
         opened[0].astype(np.bool_),
         opened[1].astype(np.bool_),
     )
+
+
+def _room(widest: int, pairs: int, kernels: ModuleType) -> list[Any]:
+    """What `match_timelines` works in, where a timeline has ``widest`` segments on a side and so many pairs."""
+    shapes = [(11, widest + 2, np.int64), (3, widest + 2, np.uint64), (5, pairs, np.uint64), (5, pairs, np.int64)]
+    if kernels is engine.plain_kernels():
+        return [[[0] * columns for _ in range(rows)] for rows, columns, _ in shapes]
+    return [np.empty((rows, columns), dtype) for rows, columns, dtype in shapes]
 
 
 def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -43,15 +43,22 @@ def summed(values: npt.NDArray[Any], first: Integers) -> npt.NDArray[Any]:
     return np.add.reduceat(values, first) if len(first) else values[:0]
 
 
-def sum_column(values: pl.Series, first: Integers) -> pl.Series:
-    """Sums of the stretches that begin at ``first``, nulls left out; null where a whole stretch is."""
-    if values.null_count() == len(values):
-        return pl.Series(values.name, [None], dtype=values.dtype).new_from_index(0, len(first))
-    sums = pl.Series(values.name, summed(np.nan_to_num(values.to_numpy()), first)).cast(values.dtype)
-    if values.null_count():
-        known = summed(values.is_not_null().to_numpy().astype(np.int64), first)
-        sums = sums.set(pl.Series(known == 0), None)
+def known_sums(values: Floats, first: Integers) -> Floats:
+    """Sums of the stretches that begin at ``first``, NaN left out; NaN where a whole stretch is."""
+    unknown = np.isnan(values)
+    if not unknown.any():
+        return summed(values, first)
+    if unknown.all():
+        return np.full(len(first), np.nan)
+    sums = summed(np.where(unknown, 0.0, values), first)
+    sums[summed((~unknown).astype(np.int64), first) == 0] = np.nan
     return sums
+
+
+def sum_column(values: pl.Series, first: Integers) -> pl.Series:
+    """:func:`known_sums` of a column."""
+    sums = known_sums(values.to_numpy().astype(np.float64, copy=False), first)
+    return pl.Series(values.name, sums, nan_to_null=True).cast(values.dtype)
 
 
 def terms(frame: pl.DataFrame, ratios: Sequence[Ratio]) -> tuple[Floats, Floats]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,15 @@ import polars as pl
 from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
-from mabpl.metrics.ratios import in_order, sum_column, summed
+from mabpl.metrics.ratios import in_order, known_sums, summed
 from mabpl.stats import bootstrap
+from mabpl.stats.bootstrap import Floats
 from mabpl.tables.schemas import SET_SCORES
-from mabpl.timelines import stretches
+from mabpl.timelines import ascending, stretches
 
-COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", "credit", "strict_credit")
+CREDITS = ("credit", "strict_credit")
+COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", *CREDITS)
+SIZED = ("sets", "clips", "undefined_clips")
 SIZES = ("segments_per_clip", "human_segments_per_clip")
 VALUES = (*METRICS, "headline", *SIZES)
 """The columns of `set_scores` that are not counts, in order."""
@@ -40,26 +44,22 @@ def clip_values(counts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _clip_value(counts: pl.DataFrame, metric: Metric, defined: np.typing.NDArray[np.bool_]) -> pl.Series:
-    if counts[metric.numerator].null_count() == counts.height:
-        return _nulls(metric.name, counts.height, pl.Float64())
-    above = 100.0 * metric.factor * _floats(counts, metric.numerator)
-    below = _below(counts, metric)
-    values = np.divide(above, below, out=np.where(np.isnan(above), np.nan, 0.0), where=below > 0)
-    values[~defined] = np.nan
+    numerator = counts.get_column(metric.numerator)
+    if numerator.null_count() == counts.height:
+        return pl.Series(metric.name, [None], dtype=pl.Float64).new_from_index(0, counts.height)
+    above, below = 100.0 * metric.factor * _floats(numerator), _below(counts, metric)
+    values = np.where(defined & ~np.isnan(above), 0.0, np.nan)
+    np.divide(above, below, out=values, where=below > 0)
     return pl.Series(metric.name, values, nan_to_null=True)
 
 
-def _below(counts: pl.DataFrame, metric: Metric) -> bootstrap.Floats:
-    return functools.reduce(operator.add, (_floats(counts, name) for name in metric.denominator))
+def _below(counts: pl.DataFrame, metric: Metric) -> Floats:
+    return functools.reduce(operator.add, (_floats(counts.get_column(name)) for name in metric.denominator))
 
 
-def _floats(frame: pl.DataFrame, name: str) -> bootstrap.Floats:
+def _floats(column: pl.Series) -> Floats:
     """A column as float64, NaN for null."""
-    return frame[name].to_numpy().astype(np.float64, copy=False)
-
-
-def _nulls(name: str, length: int, dtype: pl.DataType) -> pl.Series:
-    return pl.Series(name, [None], dtype=dtype).new_from_index(0, length)
+    return column.to_numpy().astype(np.float64, copy=False)
 
 
 def summarise(
@@ -90,10 +90,11 @@ def summarise(
     if ci is not None and not 0 < ci < 1:
         raise UsageError(f"ci = {ci!r} is not possible", "expected a level between 0 and 1, e.g. 0.95")
     members = ["configuration", "run"] if "configuration" in clips.columns else ["run"]
-    units = finish(unit_sums(clips, [*members, *by, "set"]))
+    cells = finish(unit_sums(clips, [*members, *by, "set"]))
     group = [who, *by] if combine else [who, *by, "set"]
     if combine:
-        units = _combined(units, [*members, *by])
+        cells = _combined(cells, [*members, *by])
+    units = cells.table()
     if fold_seeds:
         units = _folded(units, group)
     if ci is not None:
@@ -111,101 +112,136 @@ def summarise(
     return _ordered(units, group)
 
 
-def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Groups of clips: a row of ``key`` each, and ``values`` by name, float64 with NaN for null."""
+
+    key: pl.DataFrame
+    values: dict[str, Floats]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, key: Sequence[str]) -> Cells:
+        values = {c.name: _floats(c) for c in frame.get_columns() if c.dtype.is_numeric() and c.name not in key}
+        return cls(frame.select(key), values)
+
+    def table(self, names: Sequence[str] = (*SIZED, *COUNTS, *VALUES)) -> pl.DataFrame:
+        """As a frame, with those of ``names`` that are there."""
+        columns = [_column(name, self.values[name]) for name in names if name in self.values]
+        return pl.DataFrame([*self.key.get_columns(), *columns])
+
+
+def _column(name: str, values: Floats) -> pl.Series:
+    if name in VALUES or name in CREDITS:
+        return pl.Series(name, values, nan_to_null=True)
+    unknown = np.isnan(values)
+    if not unknown.any():
+        return pl.Series(name, values.astype(np.int64))
+    return pl.Series(name, values, nan_to_null=True).cast(pl.Int64)
+
+
+def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> Cells:
     """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up."""
     ordered = in_order(clips, [*key, "clip_id"])
     first = stretches(ordered, key)
-    whole = ordered["x"].to_numpy() + ordered["y"].to_numpy()
-    columns = [
-        pl.Series("clips", np.diff(np.append(first, ordered.height))),
-        pl.Series("undefined_clips", summed((whole == 0).astype(np.int64), first)),
-    ]
-    columns += [sum_column(ordered[name], first) for name in COUNTS]
+    values = {name: _floats(ordered.get_column(name)) for name in COUNTS}
+    nobody = values["x"] + values["y"] == 0
     for name, metric in METRICS.items():
-        above, below = _term(ordered, metric)
-        columns.append(pl.Series(f"{name}:above", summed(above, first)))
-        columns.append(pl.Series(f"{name}:below", summed(below, first)))
-    return ordered[list(key)][first].hstack(columns)
+        values[f"{name}:above"], values[f"{name}:below"] = _term(ordered, metric)
+    sums = {name: known_sums(column, first) for name, column in values.items()}
+    clip_counts = np.diff(np.append(first, ordered.height)).astype(np.float64)
+    sums |= {"clips": clip_counts, "undefined_clips": summed(nobody.astype(np.float64), first)}
+    return Cells(ordered.select(key)[first], sums)
 
 
-def add_sums(parts: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
+def add_sums(parts: Sequence[Cells], key: Sequence[str]) -> Cells:
     """The :func:`unit_sums` of all clips, from those of ``parts`` of them."""
-    ordered = pl.concat(parts).sort(key, maintain_order=True)
-    first = stretches(ordered, key)
-    columns = [sum_column(ordered[name], first) for name in ordered.columns if name not in key]
-    return ordered[list(key)][first].hstack(columns)
+    keys = pl.concat([part.key for part in parts]).with_row_index("part").sort(key, maintain_order=True)
+    order, keys = keys["part"].to_numpy(), keys.select(key)
+    first = stretches(keys, key)
+    values = {name: np.concatenate([part.values[name] for part in parts])[order] for name in parts[0].values}
+    return Cells(keys[first], {name: known_sums(column, first) for name, column in values.items()})
 
 
-def terms(clips: pl.DataFrame) -> tuple[bootstrap.Floats, bootstrap.Floats]:
+def terms(clips: pl.DataFrame) -> tuple[Floats, Floats]:
     """Numerator and denominator of each metric for each clip: float64 (clips, metrics)."""
     both = [_term(clips, metric) for metric in METRICS.values()]
     return np.column_stack([above for above, _ in both]), np.column_stack([below for _, below in both])
 
 
-def _term(clips: pl.DataFrame, metric: Metric) -> tuple[bootstrap.Floats, bootstrap.Floats]:
+def _term(clips: pl.DataFrame, metric: Metric) -> tuple[Floats, Floats]:
     """Numerator and denominator of a metric for each clip; 0 and 0 where it has none."""
-    counted = metric.numerator if metric.pooled else metric.name
-    if clips[counted].null_count() == clips.height:
+    counted = clips.get_column(metric.numerator if metric.pooled else metric.name)
+    if counted.null_count() == clips.height:
         return np.zeros(clips.height), np.zeros(clips.height)
-    above = _floats(clips, counted)
+    above = _floats(counted)
     known = ~np.isnan(above)
+    if not metric.pooled and known.all():
+        return above, np.ones(clips.height)
     if not metric.pooled:
         return np.where(known, above, 0.0), known.astype(np.float64)
     return 100.0 * metric.factor * np.where(known, above, 0.0), _below(clips, metric) * known
 
 
-def finish(sums: pl.DataFrame) -> pl.DataFrame:
+def finish(sums: Cells) -> Cells:
     """The values of :func:`unit_sums`: the columns of `set_scores`."""
-    x, y, clips = (sums[name].to_numpy() for name in ("x", "y", "clips"))
-    columns = []
-    for metric in METRICS.values():
-        above, below = _floats(sums, f"{metric.name}:above"), _floats(sums, f"{metric.name}:below")
-        empty_side = metric.pooled & (x + y > 0) & ~np.isnan(_floats(sums, metric.numerator))
-        values = np.divide(above, below, out=np.where(empty_side, 0.0, np.nan), where=below > 0)
-        columns.append(pl.Series(metric.name, values, nan_to_null=True))
-    sizes = [pl.Series(name, side / clips) for name, side in zip(SIZES, (x, y), strict=True)]
-    kept = sums[[name for name in sums.columns if not name.endswith((":above", ":below"))]]
-    return with_headline(kept.hstack([*columns, *sizes]))
+    of = sums.values
+    somebody = of["x"] + of["y"] > 0
+    values = {name: column for name, column in of.items() if not name.endswith((":above", ":below"))}
+    for name, metric in METRICS.items():
+        empty_side = metric.pooled & somebody & ~np.isnan(of[metric.numerator])
+        values[name] = _quotient(of[f"{name}:above"], of[f"{name}:below"], np.where(empty_side, 0.0, np.nan))
+    values |= {name: of[side] / of["clips"] for name, side in zip(SIZES, ("x", "y"), strict=True)}
+    return Cells(sums.key, {**values, "headline": _headline(values)})
+
+
+def _quotient(above: Floats, below: Floats, otherwise: Floats) -> Floats:
+    return np.divide(above, below, out=otherwise, where=below > 0)
 
 
 def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
     """50% PA-F1 + 25% Boundary F1 + 25% Temporal F1; null where one is null."""
-    terms = [weight * _floats(frame, name) for name, weight in HEADLINE_WEIGHTS.items()]
-    return frame.hstack([pl.Series("headline", terms[0] + terms[1] + terms[2], nan_to_null=True)])
+    values = {name: _floats(frame.get_column(name)) for name in HEADLINE_WEIGHTS}
+    return frame.hstack([pl.Series("headline", _headline(values), nan_to_null=True)])
+
+
+def _headline(values: Mapping[str, Floats]) -> Floats:
+    terms = [weight * values[name] for name, weight in HEADLINE_WEIGHTS.items()]
+    return terms[0] + terms[1] + terms[2]
 
 
 def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
     """`set_scores` rows put together per ``key``: values weighted by ``clips``, counts summed; ``sets``: how many."""
-    return _combined(sets, list(key))
+    return _combined(Cells.of(sets, [*key, "set"]), list(key)).table()
 
 
-def with_all_sets(sets: pl.DataFrame) -> pl.DataFrame:
-    """The table `set_scores`: rows of ``sets`` (run, set), and a row with set null for each run that has all sets."""
+def set_scores(sets: Cells) -> pl.DataFrame:
+    """The table `set_scores`: the cells ``sets`` (run, set), and a row with set null for each run that has all sets."""
     combined = _combined(sets, ["run"])
-    every = sets["set"].n_unique()
-    whole = combined[np.flatnonzero((combined["sets"].to_numpy() == every) & (every > 1))]
-    rows = pl.concat([SET_SCORES.conform(sets), SET_SCORES.conform(whole)])
-    return rows.sort("run", "set", nulls_last=True)
+    every = sets.key["set"].n_unique()
+    whole = np.flatnonzero((combined.values["sets"] == every) & (every > 1))
+    keys = combined.key[whole].with_columns(set=pl.lit(None, pl.String))
+    values = {name: np.concatenate([of, combined.values[name][whole]]) for name, of in sets.values.items()}
+    rows = Cells(pl.concat([sets.key.select("run", "set"), keys]), values).table()
+    return SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
 
 
-def _combined(sets: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    ordered = in_order(sets, [*key, "set"])
-    first = stretches(ordered, key) if key else np.zeros(min(sets.height, 1), np.int64)
-    clips = ordered["clips"].to_numpy()
-    defined = np.where(ordered["x"].to_numpy() + ordered["y"].to_numpy() > 0, clips, 0)
-    columns = [pl.Series("sets", np.diff(np.append(first, ordered.height)))]
-    for name in [c for c in ("clips", "undefined_clips", *COUNTS) if c in ordered.columns]:
-        values, dtype = _floats(ordered, name), ordered[name].dtype
-        columns.append(pl.Series(name, summed(values, first), nan_to_null=True).cast(dtype))
+def _combined(sets: Cells, key: list[str]) -> Cells:
+    order = sets.key.select(*key, "set")
+    if not ascending(order):
+        at = order.with_row_index("at").sort([*key, "set"], maintain_order=True)["at"].to_numpy()
+        sets = Cells(sets.key[at], {name: column[at] for name, column in sets.values.items()})
+    of = sets.values
+    first = stretches(sets.key, key) if key else np.zeros(min(sets.key.height, 1), np.int64)
+    clips = of["clips"]
+    defined = np.where(of["x"] + of["y"] > 0, clips, 0)
+    values = {"sets": np.diff(np.append(first, sets.key.height)).astype(np.float64)}
+    values |= {name: summed(of[name], first) for name in (*SIZED, *COUNTS) if name in of}
     for name in VALUES:
-        if name in ordered.columns and name != "headline":
+        if name in of and name != "headline":
             weight = clips if name in SIZES else defined
-            above = summed(np.where(weight > 0, _floats(ordered, name) * weight, 0.0), first)
-            below = summed(weight, first)
-            mean = np.divide(above, below, out=np.full(len(first), np.nan), where=below > 0)
-            columns.append(pl.Series(name, mean, nan_to_null=True))
-    keys = ordered[key][first].get_columns() if key else []
-    return with_headline(pl.DataFrame([*keys, *columns]))
+            above = summed(np.where(weight > 0, of[name] * weight, 0.0), first)
+            values[name] = _quotient(above, summed(weight, first), np.full(len(first), np.nan))
+    return Cells(sets.key.select(key)[first], {**values, "headline": _headline(values)})
 
 
 def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
@@ -266,9 +302,9 @@ class _Stratum(NamedTuple):
 
     clips: int
     runs: dict[str, int]
-    values: bootstrap.Floats
+    values: Floats
 
-    def of(self, runs: list[str]) -> bootstrap.Floats:
+    def of(self, runs: list[str]) -> Floats:
         """A copy of the values of ``runs``; NaN for those that it does not have."""
         found = self.values[:, [self.runs.get(run, 0) for run in runs]]
         found[:, [run not in self.runs for run in runs]] = np.nan
@@ -290,7 +326,7 @@ def _replicates(stratum: pl.DataFrame, metrics: list[str], replicates: int, numb
     return _Stratum(len(ids), {name: j for j, name in enumerate(names.to_list())}, values)
 
 
-def _weighted(strata: list[_Stratum], runs: list[str]) -> bootstrap.Floats:
+def _weighted(strata: list[_Stratum], runs: list[str]) -> Floats:
     """The mean of what the strata drew for ``runs``, weighted by their numbers of clips; of those that have a value."""
     above, below = np.zeros((2, len(strata[0].values), len(runs), strata[0].values.shape[2]))
     for stratum in strata:

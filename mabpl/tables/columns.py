@@ -41,15 +41,16 @@ class Table:
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """``frame`` with this table's columns first, in order and type; absent nullable ones become null."""
-        columns = []
+        columns, have = [], {column.name: column for column in frame.get_columns()}
         for column, dtype in zip(self.columns, self.schema.values(), strict=True):
-            if column.name in frame.columns:
-                columns.append(frame[column.name].cast(dtype))
+            if column.name in have:
+                found = have[column.name]
+                columns.append(found if found.dtype == dtype else found.cast(dtype))
             elif column.nullable:
                 columns.append(pl.Series(column.name, [None], dtype=dtype).new_from_index(0, frame.height))
             else:
                 raise KeyError(f"table {self.name} lacks column {column.name}")
         if self.open_ended:
             known = {c.name for c in self.columns}
-            columns += [frame[name] for name in frame.columns if name not in known]
+            columns += [have[name] for name in have if name not in known]
         return pl.DataFrame(columns)

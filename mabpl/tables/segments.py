@@ -30,13 +30,14 @@ def checked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     times that are not finite, and segments that end before they have lasted a microsecond.
     """
     require_columns(frame.columns, source)
-    columns = [name for name in (*NEEDED, *WHERE_GIVEN) if name in frame.columns]
-    wrong = {name: SEGMENTS.schema[name] for name in columns if frame.schema[name] != SEGMENTS.schema[name]}
+    have, wanted = frame.schema, SEGMENTS.schema
+    columns = [name for name in (*NEEDED, *WHERE_GIVEN) if name in have]
+    wrong = {name: wanted[name] for name in columns if have[name] != wanted[name]}
     if wrong:
         try:
             frame = frame.with_columns(_cast(frame[name], dtype) for name, dtype in wrong.items())
         except pl.exceptions.PolarsError:
-            told = ", ".join(f"{name} is {frame.schema[name]} instead of {dtype}" for name, dtype in wrong.items())
+            told = ", ".join(f"{name} is {have[name]} instead of {dtype}" for name, dtype in wrong.items())
             raise UsageError(f"{source}: {told}", "see `mabpl schema segments`") from None
     nulls = [name for name in columns if name != "run" and frame[name].null_count()]
     if nulls:

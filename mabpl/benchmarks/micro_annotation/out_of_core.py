@@ -56,6 +56,8 @@ def score_parquet(
     Raises :class:`InputError` for what cannot be read or written and :class:`UsageError` for missing columns, or for
     missing timelines under ``settings.missing = refuse``.
     """
+    import pyarrow  # noqa: F401  (what builds the timelines compares strings through it, where it is there)
+
     settings, out = settings or Settings(), Path(out)
     folders.check_writable(out)
     human, predicted = _scan(labels, ()), _scan(predictions, ("run",))
@@ -89,7 +91,7 @@ class _Job:
     writer: Executor
     written: Future[None] | None = None
     units: pl.DataFrame | None = None
-    sums: list[pl.DataFrame] = field(default_factory=list)
+    sums: list[summary.Cells] = field(default_factory=list)
     clips: list[pl.DataFrame] = field(default_factory=list)
     have: list[pl.DataFrame] = field(default_factory=list)
 
@@ -121,7 +123,7 @@ class _Job:
         if missing and self.settings.missing == "refuse":
             raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
         sets = summary.finish(summary.add_sums(self.sums, UNIT))
-        tables = {"set_scores": summary.with_all_sets(sets), "runs": runs_table(sets)}
+        tables = {"set_scores": summary.set_scores(sets), "runs": runs_table(sets.key)}
         for name, frame in tables.items():
             folders.write_parquet(self.folder / f"{name}.parquet", frame, name)
         manifest = {

@@ -105,7 +105,7 @@ class Scores:
     @functools.cached_property
     def sets(self) -> pl.DataFrame:
         """`set_scores`: per run and set, and over all sets (set is null) for runs that were scored on each of them."""
-        return summary.with_all_sets(summary.summarise(self.table("clip_scores")))
+        return summary.set_scores(summary.finish(summary.unit_sums(self.table("clip_scores"), ["run", "set"])))
 
     def summarise(self, by: Iterable[str] = (), **options: Any) -> pl.DataFrame:
         """:func:`mabpl.summarise` of this result's clips."""

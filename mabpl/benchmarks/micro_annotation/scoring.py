@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,9 @@ def score(
     """
     settings = settings or Settings()
     if _is_table(labels) and _is_table(predictions):
-        scores = _score_tables(_segments(labels), _segments(predictions), settings, threads)
+        with ThreadPoolExecutor(2) as pool:
+            human, predicted = pool.map(_segments, (labels, predictions))
+        scores = _score_tables(human, predicted, settings, threads)
     else:
         read = _read(labels, predictions, settings)  # type: ignore[arg-type]
         scores = score_files(*read, settings=settings, threads=threads)
@@ -214,4 +217,6 @@ def _segments(source: Any) -> pl.DataFrame:
         frame = pl.read_parquet(source, columns=wanted)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
+    if frame.height >= timelines.MANY:
+        import pyarrow  # noqa: F401  (what builds the timelines compares strings through it, where it is there)
     return segments.checked(frame, str(source))
