@@ -68,7 +68,7 @@ def chunks(file: str, digest: Any, expected: str) -> Iterator[bytes]:
 class _Hashed(io.RawIOBase):
     """Reads ``raw`` and feeds every byte to ``digest``."""
 
-    def __init__(self, raw: IO[bytes], digest: Any) -> None:
+    def __init__(self, raw: Any, digest: Any) -> None:
         self._raw = raw
         self._digest = digest
 
@@ -76,10 +76,9 @@ class _Hashed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._raw.read(len(buffer))
-        self._digest.update(data)
-        buffer[: len(data)] = data
-        return len(data)
+        count: int = self._raw.readinto(buffer)
+        self._digest.update(memoryview(buffer)[:count])
+        return count
 
 
 @contextmanager

@@ -53,6 +53,18 @@ class RowReader(Generic[R]):
                 return Parsed(row, row.clip_id, [], {})
         return self._read_thoroughly(data)
 
+    def read_many(self, lines: list[bytes]) -> list[R] | None:
+        """The rows of ``lines``; None where one of them has to be read by itself."""
+        data = b"\n".join(lines)
+        if self._decoder is None or b"\\" in data or not (data.isascii() or _is_utf8(data)):
+            return None
+        try:
+            rows = list(map(self._decoder.decode, lines))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        # No line has fewer quotes than it must, so that none has more where their sum is what it must be.
+        return rows if data.count(b'"') == sum(_least_quotes(len(row.segments)) for row in rows) else None
+
     def _read_thoroughly(self, data: bytes) -> Parsed[R]:
         value, fault = loads(data)
         if fault is not None:
@@ -111,13 +123,15 @@ _SEGMENT_KEYS = tuple(f'"{name}"'.encode() for name in ("start_s", "end_s", "lab
 _ESCAPED_KEY = re.compile(rb'\\[^"\\]*"\s*:')
 
 
-def _no_key_twice(data: bytes, segments: int) -> bool:
-    """Whether no key that is read can be there twice in a line that decoded, so has each at least once.
+def _least_quotes(segments: int) -> int:
+    """Of a line without escapes and further fields: of two keys and the clip id, and of five strings a segment."""
+    return 6 + 10 * segments
 
-    Without escapes and further fields, a line has 6 quotes (two keys and the clip id) and 10 a segment.
-    """
+
+def _no_key_twice(data: bytes, segments: int) -> bool:
+    """Whether no key that is read can be there twice in a line that decoded, so has each at least once."""
     escaped = b"\\" in data
-    if not escaped and data.count(b'"') == 10 * segments + 6:
+    if not escaped and data.count(b'"') == _least_quotes(segments):
         return True
     return (
         all(data.count(key) == 1 for key in _ROW_KEYS)

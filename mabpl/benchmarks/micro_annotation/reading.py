@@ -7,7 +7,7 @@ and told of in `problems`. What cannot be read as JSON lines at all raises :clas
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Generic, NamedTuple
@@ -21,7 +21,7 @@ from mabpl.benchmarks.micro_annotation.parsing import LIMIT_US, R, RowReader, cl
 from mabpl.benchmarks.micro_annotation.problems import problem
 from mabpl.benchmarks.micro_annotation.rows import LabelsRow, PredictionRow
 from mabpl.reading.json_values import encodable
-from mabpl.reading.lines import BYTE_ORDER_MARK, LONGEST_LINE, Line, Lines
+from mabpl.reading.lines import BYTE_ORDER_MARK, LONGEST_LINE, Block, Line, Lines
 from mabpl.reading.names import STDIN, RunName, file_stem, name_runs, plain_name
 from mabpl.reading.problems import Problem, merge_problems, problems_table
 from mabpl.tables.schemas import CLIPS, RUNS
@@ -228,36 +228,53 @@ def _read_file(path: str, reader: RowReader[R]) -> _File[R]:
     problems: list[Problem] = []
     first_line: dict[str, int] = {}
     repeated: set[str] = set()
-    for line in lines:
-        data = line.data
-        if data.startswith(BYTE_ORDER_MARK):
-            problems.append(problem("byte-order-mark", file, line.number, "starts with a byte order mark"))
-            data = data.removeprefix(BYTE_ORDER_MARK)
-        if not line.cut and not data.strip():
-            problems.append(problem("blank-line", file, line.number, "is blank"))
-            continue
-        clip_id = _read_line(line, data, file, reader, rows, problems)
-        if clip_id is None:
-            continue
-        if clip_id in first_line:
-            message = f"is on line {first_line[clip_id]} too"
-            problems.append(problem("duplicate-clip", file, line.number, message, clip_id=clip_id, field="clip_id"))
-            repeated.add(clip_id)
-        first_line.setdefault(clip_id, line.number)
+    for block in lines.blocks():
+        for number, clip_id in _read_block(block, file, reader, rows, problems):
+            if clip_id is None:
+                continue
+            if clip_id in first_line:
+                message = f"is on line {first_line[clip_id]} too"
+                problems.append(problem("duplicate-clip", file, number, message, clip_id=clip_id, field="clip_id"))
+                repeated.add(clip_id)
+            first_line.setdefault(clip_id, number)
     bad = _check_times(file, rows, problems)
     rows = [entry for i, entry in enumerate(rows) if i not in bad and entry[1].clip_id not in repeated]
     return _File(file, lines.sha256, rows, problems, set(first_line))
 
 
+def _read_block(
+    block: Block,
+    file: str,
+    reader: RowReader[R],
+    rows: list[tuple[int, R, dict[str, Any]]],
+    problems: list[Problem],
+) -> Iterator[tuple[int, str | None]]:
+    """Adds the rows, or their problems; gives each line's number and clip id."""
+    many = None if block.cut else reader.read_many(block.lines)
+    if many is not None:
+        for number, row in enumerate(many, block.number):
+            rows.append((number, row, {}))
+            yield number, row.clip_id
+        return
+    for number, data in enumerate(block.lines, block.number):
+        if data.startswith(BYTE_ORDER_MARK):
+            problems.append(problem("byte-order-mark", file, number, "starts with a byte order mark"))
+            data = data.removeprefix(BYTE_ORDER_MARK)
+        if not block.cut and not data.strip():
+            problems.append(problem("blank-line", file, number, "is blank"))
+            continue
+        yield number, _read_line(Line(number, data, block.cut, block.ended), file, reader, rows, problems)
+
+
 def _read_line(
     line: Line,
-    data: bytes,
     file: str,
     reader: RowReader[R],
     rows: list[tuple[int, R, dict[str, Any]]],
     problems: list[Problem],
 ) -> str | None:
     """Adds the row, or its problems; returns the clip's id."""
+    data = line.data
     if line.cut:
         clip_id = clip_id_in(data)
         message = f"is longer than {LONGEST_LINE // 2**20} MiB"
