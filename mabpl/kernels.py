@@ -584,6 +584,34 @@ def match_timelines(  # type: ignore[no-untyped-def]
     return index(last)
 
 
+@jit
+def match_rows(
+    first, last, ranks, clip, h_offset, h_position, p_offset, p_position, start, timeline, family, predicted, human
+):  # type: ignore[no-untyped-def]
+    """The matches of timelines first..last as rows, family by family, in the order of the predictions.
+
+    `ranks`: an array a family, as `match_timelines` fills them. Timeline t's rows begin at start[t] of the last four
+    arrays, which take positions in the file. Returns how many predictions follow one of a later position.
+    """
+    falls = 0
+    for t in range(index(first), index(last)):
+        at = index(start[t])
+        h0 = h_offset[clip[t]]
+        for code in range(len(ranks)):
+            rank = ranks[code]
+            before = -1
+            for i in range(index(p_offset[t]), index(p_offset[t + ONE])):
+                if rank[i] >= 0:
+                    timeline[at] = t
+                    family[at] = code
+                    predicted[at] = p_position[i]
+                    human[at] = h_position[index(h0 + rank[i])]
+                    falls += p_position[i] < before
+                    before = p_position[i]
+                    at += ONE
+    return falls
+
+
 @jit_with_memory
 def rooms(n):  # type: ignore[no-untyped-def]
     return room(n), room(n), room(n), room(n), room(n)

@@ -24,7 +24,7 @@ from mabpl.tables.files import to_json
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads are used with compiled kernels only, which so small a job would do without."""
-    monkeypatch.setattr(engine, "kernels_for", lambda segments: engine.compiled_kernels())
+    monkeypatch.setattr(engine, "kernels_for", lambda *_: engine.compiled_kernels())
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -68,7 +68,7 @@ def test_plain_kernels_equal_the_reference(clips: list[Clip], options: Settings)
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "kernels_for", lambda segments: engine.compiled_kernels())
+    monkeypatch.setattr(engine, "kernels_for", lambda *_: engine.compiled_kernels())
 
 
 @pytest.mark.usefixtures("compiled")

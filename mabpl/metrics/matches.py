@@ -19,7 +19,7 @@ from mabpl.errors import UsageError
 from mabpl.settings import Settings
 from mabpl.tables import schemas
 from mabpl.tables.schemas import FRAME_RATE
-from mabpl.timelines import MICROSECONDS, Integers, Side, Timelines, in_units, ranges
+from mabpl.timelines import MICROSECONDS, Integers, Side, Timelines, in_units
 
 FAMILIES = ("pa", "boundary", "temporal", "seg")
 """The matchings of `matches.metric`; each is one-to-one inside a clip."""
@@ -55,23 +55,22 @@ class Matched:
 
     def rows(self) -> tuple[Positions, npt.NDArray[np.int8], Positions, Positions]:
         """The rows of `matches` in order: timeline, family (of the sorted ones), positions of prediction and human."""
-        predicted, human = self.timelines.predicted, self.timelines.human
-        families = sorted(self.rank)
-        counts = np.column_stack([self.count[family] for family in families])
-        starts = np.cumsum(counts).reshape(counts.shape) - counts
-        timeline = np.repeat(np.arange(len(counts), dtype=np.int32), counts.sum(axis=1))
-        family = np.repeat(np.tile(np.arange(len(families), dtype=np.int8), len(counts)), counts.ravel())
-        position, partner = np.empty((2, len(timeline)), np.int32)
-        human_offset = human.offset[self.timelines.clip]
-        for i, name in enumerate(families):
-            rows = np.flatnonzero(self.rank[name] >= 0)
-            target = ranges(starts[:, i], counts[:, i])
-            position[target] = predicted.position[rows]
-            partner[target] = human.position[np.repeat(human_offset, counts[:, i]) + self.rank[name][rows]]
-        if not np.all((np.diff(timeline) > 0) | (np.diff(family) > 0) | (np.diff(position) > 0)):
-            order = np.lexsort((position, family, timeline))  # where the files are not in the order of time
-            position, partner = position[order], partner[order]
-        return timeline, family, position, partner
+        lines, families = self.timelines, sorted(self.rank)
+        total = np.sum([self.count[family] for family in families], axis=0)
+        start = np.cumsum(total) - total
+        timeline, family, predicted, human = (np.empty(total.sum(), d) for d in (np.int32, np.int8, np.int32, np.int32))
+        kernels = engine.kernels_for(len(lines.predicted.start_s), "match_rows")
+        inputs: list[Any] = [lines.clip]
+        for side in (lines.human, lines.predicted):
+            inputs += [side.offset, _read_only(side.position)]
+        ranks = tuple(self.rank[name] for name in families)
+        if kernels is engine.plain_kernels():
+            inputs, ranks = [array.tolist() for array in inputs], tuple(rank.tolist() for rank in ranks)
+        falls = kernels.match_rows(0, len(lines.clip), ranks, *inputs, start, timeline, family, predicted, human)
+        if falls:  # the files are not in the order of time
+            order = np.lexsort((predicted, family, timeline))
+            predicted, human = predicted[order], human[order]
+        return timeline, family, predicted, human
 
     def table(self) -> pl.DataFrame:
         """The `matches` table."""
