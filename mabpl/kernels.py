@@ -585,9 +585,9 @@ def match_timelines(  # type: ignore[no-untyped-def]
 
 
 @jit
-def match_rows(
+def match_rows(  # type: ignore[no-untyped-def]
     first, last, ranks, clip, h_offset, h_position, p_offset, p_position, start, timeline, family, predicted, human
-):  # type: ignore[no-untyped-def]
+):  # fmt: skip
     """The matches of timelines first..last as rows, family by family, in the order of the predictions.
 
     `ranks`: an array a family, as `match_timelines` fills them. Timeline t's rows begin at start[t] of the last four
