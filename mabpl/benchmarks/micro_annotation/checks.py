@@ -11,12 +11,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from mabpl.benchmarks.micro_annotation.problems import RULES, problem
 from mabpl.benchmarks.micro_annotation.reading import Labels, Predictions, read_labels, read_predictions, with_sets
+from mabpl.metrics.ratios import in_order
 from mabpl.reading.problems import Problem, merge_problems, problems_table
 from mabpl.tables.schemas import FRAME_RATE, PROBLEMS
+from mabpl.timelines import stretches
 
 Missing = Literal["refuse", "empty", "skip"]
 
@@ -103,10 +106,13 @@ def apply_missing(
     every = predictions.runs.select("run", "set").join(wanted, on="set").sort(key)
     present = predictions.timelines.join(wanted, on=["set", "clip_id"], how="semi")
     timelines = every.join(present, on=key, how="left").sort(key) if missing == "empty" else present.sort(key)
+    segments = predictions.segments
+    if present.height < predictions.timelines.height:
+        segments = segments.join(wanted, on=["set", "clip_id"], how="semi").sort(*key, "segment")
     return replace(
         predictions,
         timelines=timelines,
-        segments=predictions.segments.join(wanted, on=["set", "clip_id"], how="semi").sort(*key, "segment"),
+        segments=segments,
         partial=clips is not None or timelines.height < every.height,
     )
 
@@ -165,24 +171,30 @@ def _with_times(segments: pl.DataFrame, timelines: pl.DataFrame, clips: pl.DataF
     places = timelines.with_row_index("timeline").join(
         clips.select("set", "clip_id", _us("duration_s").alias("duration_us")), on=["set", "clip_id"], how="left"
     )
-    previous = pl.col("start_us").shift(1).over("timeline").alias("previous_start_us")
-    reached = pl.col("end_us").cum_max().shift(1).over("timeline").alias("reached")
-    return (
-        segments.select(
-            *key,
-            "segment",
-            "start_s",
-            "end_s",
-            "is_idle",
-            _us("start_s").alias("start_us"),
-            _us("end_s").alias("end_us"),
-        )
-        .join(places, on=key, how="inner", maintain_order="left")
-        .sort("timeline", "segment")
-        .with_columns(previous)
-        .sort("timeline", "start_us", "end_us", "segment")
-        .with_columns(reached)
+    first = stretches(segments, key)
+    runs = segments[key][first].join(places, on=key, how="left", maintain_order="left")
+    stretch = np.repeat(np.arange(len(first)), np.diff(np.append(first, segments.height)))
+    timed = (
+        runs[stretch]
+        .hstack(segments.select("segment", "start_s", "end_s", "is_idle"))
+        .with_columns(_us("start_s").alias("start_us"), _us("end_s").alias("end_us"))
     )
+    if runs["timeline"].null_count():
+        timed = timed.filter(pl.col("timeline").is_not_null())
+    same = pl.col("timeline") == pl.col("timeline").shift(1)
+    previous = pl.when(same).then(pl.col("start_us").shift(1)).alias("previous_start_us")
+    listed = in_order(timed, ["timeline", "segment"]).with_columns(previous)
+    ordered = in_order(listed, ["timeline", "start_us", "end_us", "segment"])
+    reached = pl.when(same).then(pl.col("reached").shift(1)).alias("reached")
+    # In one chunk: shifted columns have a chunk more than others, over which pl.format of polars 2.1 stumbles.
+    return ordered.hstack([_greatest_ends(ordered).alias("reached")]).with_columns(reached).rechunk()
+
+
+def _greatest_ends(segments: pl.DataFrame) -> pl.Series:
+    """The greatest end_us of a timeline so far. By ranks, for times by timelines might not fit 64 bits."""
+    ends, rank = np.unique(segments["end_us"].to_numpy(), return_inverse=True)
+    base = segments["timeline"].to_numpy().astype(np.int64) * len(ends)
+    return pl.Series(ends[np.maximum.accumulate(rank + base) - base])
 
 
 def _us(column: str) -> pl.Expr:
@@ -274,7 +286,7 @@ def _durations(labels: Labels) -> pl.DataFrame:
 
 def _last(segments: pl.DataFrame) -> pl.DataFrame:
     """The segment of each timeline that ends last."""
-    return segments.sort("timeline", "end_us", "segment").group_by("timeline", maintain_order=True).last()
+    return in_order(segments, ["timeline", "end_us", "segment"]).filter(pl.col("timeline").is_last_distinct())
 
 
 def _s(us: str | pl.Expr) -> pl.Expr:
