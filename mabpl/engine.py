@@ -6,6 +6,7 @@ Small jobs never import numba. Compiled kernels give the same integers as plain 
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import os
 import sys
@@ -20,49 +21,59 @@ NUMBA_FROM = 20_000
 COMPILE_FROM = 100_000
 """The same where the cache is empty and they must be compiled first."""
 
+FILES = {"match_timelines": "timelines", "match_rows": "timelines", "match_events": "events", "first_rows": "rows"}
+"""The file of `mabpl.kernels` that each kernel is in."""
+
 _COMPILED = "mabpl._compiled_kernels"
 
 
-def plain_kernels() -> ModuleType:
-    """The kernels as they stand; they take lists as well as arrays."""
-    import mabpl.kernels
+def plain_kernels(kernel: str = "match_timelines") -> ModuleType:
+    """The file of ``kernel`` as it stands; its kernels take lists as well as arrays."""
+    return importlib.import_module(f"mabpl.kernels.{FILES[kernel]}")
 
-    return mabpl.kernels
+
+def compiled_kernels(kernel: str = "match_timelines") -> ModuleType:
+    """The file of ``kernel`` compiled by numba: from its cache where there is one, else compiled for this process."""
+    return _compiled_file(FILES[kernel])
+
+
+def are_plain(kernels: ModuleType) -> bool:
+    return not kernels.__name__.startswith(_COMPILED)
 
 
 @functools.cache
-def compiled_kernels() -> ModuleType:
-    """The kernels compiled by numba: from its cache where there is one, else compiled for this process."""
+def _compiled_file(file: str) -> ModuleType:
     import numba
 
     try:
-        return _load(functools.partial(numba.njit, cache=True))
+        return _load(file, functools.partial(numba.njit, cache=True))
     except RuntimeError:  # neither the installation nor the user's cache can be written
-        return _load(numba.njit)
+        return _load(file, numba.njit)
 
 
-def _load(njit: Callable[..., Any]) -> ModuleType:
-    source = Path(__file__).with_name("kernels.py")
-    spec = importlib.util.spec_from_file_location(_COMPILED, source)
+def _load(file: str, njit: Callable[..., Any]) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        f"{_COMPILED}_{file}", Path(__file__).parent / "kernels" / f"{file}.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     jit = functools.partial(njit, nogil=True, error_model="numpy")
     # Counting references to arrays takes a sixth of the time, and only what allocates needs it.
     module.__dict__.update(jit=functools.partial(jit, _nrt=False), jit_with_memory=jit)
-    sys.modules[_COMPILED] = module
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
 
 def kernels_for(segments: int, kernel: str = "match_timelines") -> ModuleType:
     """The faster kernels for this many predicted segments (or mentions), where ``kernel`` is what is called."""
-    if segments < NUMBA_FROM and _COMPILED not in sys.modules:
-        return plain_kernels()
-    module = compiled_kernels()
+    if segments < NUMBA_FROM and f"{_COMPILED}_{FILES[kernel]}" not in sys.modules:
+        return plain_kernels(kernel)
+    module = compiled_kernels(kernel)
     if _is_ready(module, kernel):
         return module
     if segments < COMPILE_FROM:
-        return plain_kernels()
+        return plain_kernels(kernel)
     print("mabpl: compiling the matching kernels, once (some seconds)", file=sys.stderr)
     return module
 
@@ -73,7 +84,7 @@ def _is_ready(module: ModuleType, name: str) -> bool:
     if kernel.signatures:
         return True
     folder = kernel.stats.cache_path
-    return folder is not None and any(Path(folder).glob(f"kernels.{name}-*.nbi"))
+    return folder is not None and any(Path(folder).glob(f"{FILES[name]}.{name}-*.nbi"))
 
 
 def default_threads() -> int:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "mabpl"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE = 450
-LONGEST_KERNELS = 720  # one file, because numba's cache does not see a changed function of another one
+LONGEST_KERNELS = 640  # one file calls no other, because numba's cache does not see a change there
 
 LAYERS = (
     {"errors", "kernels"},
@@ -156,7 +156,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=name_of)
 def test_modules_are_short(module: Path) -> None:
-    longest = LONGEST_KERNELS if module == PACKAGE / "kernels.py" else LONGEST_MODULE
+    longest = LONGEST_KERNELS if module.parent == PACKAGE / "kernels" else LONGEST_MODULE
     assert len(module.read_text(encoding="utf-8").splitlines()) <= longest
 
 

@@ -238,9 +238,9 @@ def test_the_kernel_finds_the_defined_matching_where_pairs_compete(kernels: str,
     if not len(flags):
         return
     if kernels == "compiled":
-        engine.compiled_kernels().match_events(0, 40, *inputs, flags, False, owner)
+        engine.compiled_kernels("match_events").match_events(0, 40, *inputs, flags, False, owner)
     else:
-        engine.plain_kernels().match_events(0, 40, *(a.tolist() for a in inputs), accepted, False, owner)
+        engine.plain_kernels("match_events").match_events(0, 40, *(a.tolist() for a in inputs), accepted, False, owner)
     assert sorted(expected) == [(m, row) for m, row in enumerate(owner.tolist()) if row >= 0]
 
 
@@ -248,7 +248,7 @@ def test_the_kernel_finds_the_defined_matching_where_pairs_compete(kernels: str,
 @given(seed=st.integers(0, 2**32))
 def test_rows_find_the_defined_assignment_at_any_cost(seed: int) -> None:
     """More than lateness can show: costs that are no differences of times."""
-    draw, kernels = random.Random(seed), engine.plain_kernels()
+    draw, kernels = random.Random(seed), engine.plain_kernels("match_events")
     for _ in range(30):
         rows, columns, most = draw.randint(2, 6), draw.randint(2, 7), draw.choice([1, 1, 2, 4])
         costs = {(r, c): draw.randint(0, most) for r in range(rows) for c in range(columns) if draw.random() < 0.5}

@@ -64,7 +64,7 @@ class Matched:
         for side in (lines.human, lines.predicted):
             inputs += [side.offset, _read_only(side.position)]
         ranks = tuple(self.rank[name] for name in families)
-        if kernels is engine.plain_kernels():
+        if engine.are_plain(kernels):
             inputs, ranks = [array.tolist() for array in inputs], tuple(rank.tolist() for rank in ranks)
         falls = kernels.match_rows(0, len(lines.clip), ranks, *inputs, start, timeline, family, predicted, human)
         if falls:  # the files are not in the order of time
@@ -217,7 +217,7 @@ def _run(
     inputs: list[Any] = [timelines.clip]
     for side in (human, predicted):
         inputs += [side.offset, *(_read_only(a) for a in (side.start_s, side.end_s, side.scored))]
-    if kernels is engine.plain_kernels():
+    if engine.are_plain(kernels):
         inputs = [array.tolist() for array in inputs]
         blocks = [(0, len(timelines.clip))]
     else:
@@ -252,7 +252,7 @@ def _run(
 def _room(widest: int, pairs: int, kernels: ModuleType) -> list[Any]:
     """What `match_timelines` works in, where a timeline has ``widest`` segments on a side and so many pairs."""
     shapes = [(11, widest + 2, np.int64), (3, widest + 2, np.uint64), (5, pairs, np.uint64), (5, pairs, np.int64)]
-    if kernels is engine.plain_kernels():
+    if engine.are_plain(kernels):
         return [[[0] * columns for _ in range(rows)] for rows, columns, _ in shapes]
     return [np.empty((rows, columns), dtype) for rows, columns, dtype in shapes]
 

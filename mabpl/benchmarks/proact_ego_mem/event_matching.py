@@ -165,7 +165,7 @@ def match(events: Events, accepted: Booleans | None, options: EventOptions, thre
         events.row, events.low, events.high, at, events.start, events.first_mention, events.time, flags,
     ]  # fmt: skip
     timelines = len(events.clip)
-    if kernels is engine.plain_kernels():
+    if engine.are_plain(kernels):
         inputs, blocks = [array.tolist() for array in inputs], [(0, timelines)]
     else:
         inputs = [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")) for array in inputs]
