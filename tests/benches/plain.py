@@ -1,14 +1,17 @@
 """The plain way: the label-free metrics as a benchmark's author writes them, with lists of dicts and Python loops.
 
-    python tests/benches/plain.py ROOT OUT.json
+    python tests/benches/plain.py ROOT OUT.json [--intervals]
 
-scores every prediction file of a dataset folder with nothing but the standard library. The rules are those of
-MicroAnnotationBench; human segments of a clip must not overlap each other (as the benchmark's do not).
+scores every prediction file of a dataset folder with nothing but the standard library: each clip, each run on each set
+and over all sets; with --intervals, a bootstrap over clips too. The rules are those of MicroAnnotationBench; human
+segments of a clip must not overlap each other (as the benchmark's do not).
 """
 
 from __future__ import annotations
 
 import json
+import random
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,9 @@ Match = tuple[int, int]
 """(predicted, human), as positions in the file's clip."""
 
 TOLERANCE_FRAMES = 20
+METRICS = ("boundary_f1", "temporal_f1", "seg_f1")
+RESAMPLES = 2_000
+"""Of clips, for an interval: as many as ours."""
 
 
 def prepare(segments: list[Segment]) -> list[Segment]:
@@ -164,8 +170,18 @@ def score_clip(predicted_segments: list[Segment], human_segments: list[Segment])
     }
 
 
+def f1(matches: int, segments: int) -> float | None:
+    """In percent; None where there is nothing to match."""
+    return 100 * 2 * matches / segments if segments else None
+
+
+def mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
 def score_folder(root: Path) -> list[dict[str, Any]]:
-    """The counts of each clip of each prediction file."""
+    """The counts and scores of each clip of each prediction file."""
     rows = []
     for labels_file in sorted(root.glob("data/*/labels.jsonl")):
         name = labels_file.parent.name
@@ -173,10 +189,91 @@ def score_folder(root: Path) -> list[dict[str, Any]]:
         for file in sorted((root / "predictions" / name).glob("*.jsonl")):
             for clip in map(json.loads, file.open(encoding="utf-8")):
                 scores = score_clip(clip["segments"], human[clip["clip_id"]])
-                counts = {key: scores[key] for key in ("x", "y", "assigned", "b", "k", "t")}
-                rows.append({"run": file.stem, "set": name, "clip_id": clip["clip_id"], **counts})
+                row = {"run": file.stem, "set": name, "clip_id": clip["clip_id"]}
+                row |= {key: scores[key] for key in ("x", "y", "assigned", "b", "k", "t")}
+                row["boundary_f1"] = f1(row["b"], row["x"] + row["y"])
+                row["temporal_f1"] = f1(row["k"], row["x"] + row["y"])
+                rows.append(row)
     return rows
 
 
+def score_set(clips: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Of one run: Boundary and Temporal F1 are means over clips, the counts of Seg F1 are pooled."""
+    return {
+        "boundary_f1": mean([clip["boundary_f1"] for clip in clips]),
+        "temporal_f1": mean([clip["temporal_f1"] for clip in clips]),
+        "seg_f1": f1(sum(clip["t"] for clip in clips), sum(clip["x"] + clip["y"] for clip in clips)),
+    }
+
+
+def weigh(scores: list[dict[str, float | None]], clips: list[int]) -> dict[str, float | None]:
+    """The scores of several sets, weighted by their numbers of clips."""
+    weighed: dict[str, float | None] = {}
+    for metric in METRICS:
+        known = [(n, score[metric]) for n, score in zip(clips, scores, strict=True) if score[metric] is not None]
+        weighed[metric] = sum(n * value for n, value in known) / sum(n for n, _ in known) if known else None
+    return weighed
+
+
+def by_run_and_set(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in rows:
+        runs.setdefault(row["run"], {}).setdefault(row["set"], []).append(row)
+    return runs
+
+
+def score_sets(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The scores of each run on each set and (set None) over all of them."""
+    scores = []
+    for run, sets in by_run_and_set(rows).items():
+        of_sets = {name: score_set(clips) for name, clips in sets.items()}
+        of_sets |= {None: weigh(list(of_sets.values()), [len(clips) for clips in sets.values()])}
+        scores += [{"run": run, "set": name, **of_set} for name, of_set in of_sets.items()]
+    return scores
+
+
+def intervals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """95% intervals of each configuration (the mean over its seeds) on each set and (set None) over all of them.
+
+    Every run of a set is scored on the same resamples of its clips.
+    """
+    runs = by_run_and_set(rows)
+    for sets in runs.values():
+        for clips in sets.values():
+            clips.sort(key=lambda clip: clip["clip_id"])
+    sizes = {name: len(clips) for sets in runs.values() for name, clips in sets.items()}
+    draws = {name: [random.choices(range(n), k=n) for _ in range(RESAMPLES)] for name, n in sizes.items()}
+
+    configurations: dict[str, dict[str | None, list[list[dict[str, float | None]]]]] = {}
+    for run, sets in runs.items():
+        found = configurations.setdefault(run.rpartition("_seed")[0], {})
+        drawn = {name: [score_set([clips[i] for i in draw]) for draw in draws[name]] for name, clips in sets.items()}
+        for name, scores in drawn.items():
+            found.setdefault(name, []).append(scores)
+        weights = [sizes[name] for name in drawn]
+        found.setdefault(None, []).append(
+            [weigh(list(scores), weights) for scores in zip(*drawn.values(), strict=True)]
+        )
+
+    bounds = []
+    for configuration, of_sets in configurations.items():
+        for name, seeds in of_sets.items():
+            row: dict[str, Any] = {"configuration": configuration, "set": name}
+            for metric in METRICS:
+                means = [mean([scores[metric] for scores in resample]) for resample in zip(*seeds, strict=True)]
+                cuts = statistics.quantiles([m for m in means if m is not None], n=40, method="inclusive")
+                row[f"{metric}_low"], row[f"{metric}_high"] = cuts[0], cuts[-1]
+            bounds.append(row)
+    return bounds
+
+
+def main() -> None:
+    clips = score_folder(Path(sys.argv[1]))
+    written = {"clips": clips, "sets": score_sets(clips)}
+    if "--intervals" in sys.argv:
+        written["intervals"] = intervals(clips)
+    Path(sys.argv[2]).write_text(json.dumps(written), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(score_folder(Path(sys.argv[1]))), encoding="utf-8")
+    main()

@@ -81,34 +81,54 @@ def files(arguments: argparse.Namespace) -> None:
     corpus = make_corpus("bulk", arguments.corpus)
     root = corpus["folder"]
     with tempfile.TemporaryDirectory() as scratch:
-        tables, counts = Path(scratch) / "tables", Path(scratch) / "counts.json"
+        tables, found = Path(scratch) / "tables", Path(scratch) / "plain.json"
         score = ("score", "--no-judge", "--root", root, "--predictions", f"{root}/predictions")
+        plain = (str(HERE / "plain.py"), root, str(found))
         contestants = [
             python("ours", "-m", "mabpl", *score, "--quiet"),
             python("ours_tables", "-m", "mabpl", *score, "--quiet", "--tables", str(tables)),
-            python("plain", str(HERE / "plain.py"), root, str(counts)),
+            python("plain", *plain),
+            python("plain_intervals", *plain, "--intervals"),
         ]
         results = harness.race(contestants, arguments.rounds, warm_up=True)
-        results["ours_tables"].checks.append({"counts": counts_of_tables(tables)})
-        results["plain"].checks.append({"counts": counts_of_json(counts)})
+        ours, theirs = checks_of_files(tables, found)
+        results["ours_tables"].checks.append(ours)
+        results["plain"].checks.append(theirs)
+    wall = {name: result.wall for name, result in results.items()}
     goals = [
-        Goal("plain / ours", results["plain"].wall / results["ours"].wall, at_least=8),
-        Goal("plain / ours_tables", results["plain"].wall / results["ours_tables"].wall),
+        Goal("plain / ours", wall["plain"] / wall["ours"], at_least=8),
+        Goal("plain / ours_tables", wall["plain"] / wall["ours_tables"]),
+        Goal("plain_intervals / ours (the same work on both sides)", wall["plain_intervals"] / wall["ours"]),
     ]
     harness.conclude("files", corpus, results, goals, arguments.out)
 
 
-def counts_of_tables(folder: Path) -> str:
+def checks_of_files(tables: Path, plain: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The counts of every clip, and whether its scores and those of every run, set and all sets are the same."""
+    import polars as pl
     from contestants import COUNTS, digest, scan
 
-    return digest(scan(folder, "clip_scores").select(COUNTS).collect(), COUNTS)
-
-
-def counts_of_json(path: Path) -> str:
-    import polars as pl
-    from contestants import COUNTS, digest
-
-    return digest(pl.read_json(path), COUNTS)
+    document = json.loads(plain.read_text())
+    checks: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for table, key, values in (
+        ("clip_scores", ["run", "set", "clip_id"], ["boundary_f1", "temporal_f1"]),
+        ("set_scores", ["run", "set"], ["boundary_f1", "temporal_f1", "seg_f1"]),
+    ):
+        name = "clips" if table == "clip_scores" else "sets"
+        ours, theirs = scan(tables, table).collect(), pl.DataFrame(document[name], infer_schema_length=None)
+        if name == "clips":
+            for found, frame in zip(checks, (ours, theirs), strict=True):
+                found["counts"] = digest(frame, COUNTS)
+        both = ours.select(*key, *values).join(theirs, on=key, how="full", nulls_equal=True, suffix="_plain")
+        same = [
+            pl.col(v).is_null() & pl.col(f"{v}_plain").is_null() | ((pl.col(v) - pl.col(f"{v}_plain")).abs() < 1e-9)
+            for v in values
+        ]
+        apart = both.filter(~pl.all_horizontal(expr.fill_null(False) for expr in same)).height
+        check = f"scores of {name}, within 1e-9"
+        checks[0][check] = f"{apart} of {both.height} differ" if apart else f"{ours.height} rows"
+        checks[1][check] = f"{theirs.height} rows"
+    return checks
 
 
 def large(arguments: argparse.Namespace) -> None:
