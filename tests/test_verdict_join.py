@@ -296,7 +296,7 @@ def first_rows(held: list[Any], sought: list[Any]) -> list[int]:
 
 @pytest.mark.parametrize("kernels", [engine.plain_kernels, engine.compiled_kernels])
 def test_a_text_is_found_where_it_first_stands(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "kernels_for", lambda count, kernel: kernels())
+    monkeypatch.setattr(engine, "kernels_for", lambda count, kernel: kernels(kernel))
 
     @given(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 9), max_size=30), st.text())
     @modest
@@ -316,8 +316,8 @@ def test_rows_are_told_apart_by_either_key_and_places_are_shared() -> None:
     def equal(held: list[tuple[int, int]], sought: list[tuple[int, int]]) -> None:
         columns = np.array([*held, *sought], np.int64).reshape(-1, 2).T.copy()
         for kernels, inputs in (
-            (engine.plain_kernels(), columns.tolist()),
-            (engine.compiled_kernels(), list(columns)),
+            (engine.plain_kernels("first_rows"), columns.tolist()),
+            (engine.compiled_kernels("first_rows"), list(columns)),
         ):
             table, row = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32), np.empty(columns.shape[1], np.int64)
             kernels.first_rows(len(held), *inputs, table, row)

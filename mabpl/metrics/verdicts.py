@@ -66,6 +66,7 @@ _BITS = 20
 
 def _places(pairs: pl.DataFrame, keys: pl.DataFrame) -> Integers:
     """(timeline, predicted, human) of each pair as one number that sorts like the three."""
+    pairs = pairs.select(*TIMELINE_KEY, "predicted", "human").rechunk()  # strings in chunks are slow to compare
     first = stretches(pairs, TIMELINE_KEY)
     found = pairs.select(TIMELINE_KEY)[first].join(
         keys.with_row_index("timeline"), on=TIMELINE_KEY, how="left", maintain_order="left"
@@ -117,15 +118,16 @@ def joint_answers(verdicts: pl.DataFrame | pl.LazyFrame, requests: pl.Series) ->
 def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, credit, strict_credit, judge_seeds (those with every verdict of the clip)."""
     of_pair, counted = answers.column.take(asked.pair), np.flatnonzero(asked.counts)
-    of_counted, timeline = of_pair[counted], asked.timeline[counted]
+    pairs, earning, of_earning = _Spans.of(asked.timeline), _Spans.of(asked.timeline[counted]), of_pair[counted]
     count = asked.key.height
     complete = np.ones((len(answers.seeds), count), np.bool_)
     credit = np.zeros((2, count))
     for of_seed, whole in zip(answers.table, complete, strict=True):
-        whole[:] = _reduced(np.logical_and, asked.timeline, ~np.isnan(of_seed).take(of_pair), whole)
-        earned = of_seed.take(of_counted)
-        for sums, values in zip(credit, (np.abs(earned), np.where(earned > 0, earned, 0.0)), strict=True):
-            sums += np.where(whole, _reduced(np.add, timeline, values, np.zeros(count)), 0.0) / 100.0
+        pairs.reduce(np.logical_and, ~np.isnan(of_seed).take(of_pair), whole)
+        earned = of_seed.take(of_earning)
+        for sums, values in zip(credit, (np.abs(earned), np.maximum(earned, 0.0)), strict=True):
+            of_timeline = earning.reduce(np.add, values, np.zeros(count))
+            sums += np.where(whole, of_timeline, 0.0) / 100.0
     used = complete.sum(axis=0)
     columns = []
     for name, sums in zip(("credit", "strict_credit"), credit, strict=True):
@@ -138,7 +140,7 @@ def pa_credits(asked: Asked, answers: Answers) -> pl.DataFrame:
 def joint_counts(asked: Asked, answers: Answers) -> pl.DataFrame:
     """Per timeline: run, set, clip_id, j."""
     accepted = answers.table[0].take(answers.column.take(asked.pair))
-    sums = _reduced(np.add, asked.timeline, accepted, np.zeros(asked.key.height))
+    sums = _Spans.of(asked.timeline).reduce(np.add, accepted, np.zeros(asked.key.height))
     return asked.key.with_columns(pl.Series("j", sums, nan_to_null=True).cast(pl.Int64))
 
 
@@ -154,21 +156,21 @@ def _listed(complete: Booleans, seeds: Sequence[int]) -> pl.Series:
 def _answers(verdicts: pl.DataFrame, seeds: Sequence[int], requests: pl.Series) -> Answers:
     """From rows of request, judge_seed, value."""
     row = _first_rows(requests, verdicts["request"])
-    column, cell = np.split(row + 1, [len(requests)])  # what was not asked goes to the first column
-    expected, columns = np.count_nonzero(cell), len(requests) + 1
+    column, cell = row[: len(requests)], row[len(requests) :]  # -1, not asked: some last column
+    expected, columns = np.count_nonzero(cell >= 0), len(requests) + 1
     given = verdicts["judge_seed"].to_numpy()
     for i, seed in enumerate(seeds[1:], 1):
         cell += (given == seed) * np.int64(i * columns)
     table = np.full((len(seeds), columns), np.nan)
     table.ravel()[cell] = verdicts["value"].to_numpy()
-    table[:, 0] = np.nan
+    table[:, -1] = np.nan
     if np.count_nonzero(~np.isnan(table)) < expected:
         raise UsageError("a request has several verdicts of one judge seed", "filter them to one judge and setting")
     return Answers(seeds, table, column)
 
 
-_TEXTS_A_SEGMENT = 150
-"""So many texts polars joins while plain kernels match one segment."""
+_TEXTS_A_SEGMENT = 10
+"""With so many, compiled kernels are there: the segments were matched by them."""
 
 
 def _first_rows(held: pl.Series, sought: pl.Series) -> Integers:
@@ -178,19 +180,30 @@ def _first_rows(held: pl.Series, sought: pl.Series) -> Integers:
     """
     texts = pl.concat([held, sought.cast(held.dtype)]).alias("text")
     kernels = engine.kernels_for(len(texts) // _TEXTS_A_SEGMENT, "first_rows")
-    if kernels is engine.plain_kernels():
+    if engine.are_plain(kernels):
         first = pl.DataFrame({"text": held}).with_row_index("row").unique("text", keep="first")
         found = texts.to_frame().join(first, on="text", how="left", maintain_order="left")["row"]
-        return found.cast(pl.Int64).fill_null(-1).to_numpy()
+        return found.cast(pl.Int64).fill_null(-1).to_numpy(writable=True)
     key, other = (texts.hash(seed).to_numpy().view(np.int64) for seed in (0, 1))
     table, row = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32), np.empty(len(texts), np.int64)
     kernels.first_rows(len(held), key, other, table, row)
     return row
 
 
-def _reduced(ufunc: np.ufunc, timeline: Integers, values: npt.NDArray[Any], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """``out`` with ``values`` of each timeline reduced in the place of what it had; ``timeline`` ascends."""
-    if len(values):
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Where the items of a timeline begin, of those that have any; items stand by timeline."""
+
+    timeline: Integers
+    first: Integers
+
+    @classmethod
+    def of(cls, timeline: Integers) -> _Spans:
         first = np.flatnonzero(np.diff(timeline, prepend=-1))
-        out[timeline[first]] = ufunc.reduceat(values, first)
-    return out
+        return cls(timeline[first], first)
+
+    def reduce(self, ufunc: np.ufunc, values: npt.NDArray[Any], out: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """``out`` with the ``values`` of each timeline reduced in the place of what it had."""
+        if len(values):
+            out[self.timeline] = ufunc.reduceat(values, self.first)
+        return out

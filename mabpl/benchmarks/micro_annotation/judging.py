@@ -148,21 +148,20 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
     ``found``: the table `verdicts`, with at most one row of status ok per request and judge seed. ``judging``: what
     ``Scores.judging`` is to hold.
     """
-    clip_scores = scores.table("clip_scores")
+    clip_scores = scores.table("clip_scores").sort(TIMELINE_KEY)
     key = clip_scores.select(TIMELINE_KEY)
     tables = dict(scores.tables)
     given = found.lazy().filter(status="ok")
     with ThreadPoolExecutor(1) as beside:  # numpy and polars let go of the lock
         joint = beside.submit(_joint_counts, planned, given, key) if "joint" in planned.asked else None
-        earned = _pa_credits(scores, planned, given, key, judging) if "pa" in planned.asked else None
-    if earned is not None:
-        clip_scores = clip_scores.drop("credit", "strict_credit", "judge_seeds").join(earned, on=TIMELINE_KEY)
-        tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
+        if "pa" in planned.asked:
+            clip_scores = clip_scores.with_columns(_pa_credits(scores, planned, given, key, judging))
+            tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
     if joint is not None:
-        clip_scores = clip_scores.drop("j").join(joint.result(), on=TIMELINE_KEY)
+        clip_scores = clip_scores.with_columns(joint.result())
         tables["matches"] = lambda: _linked(scores.matches, planned.asked["joint"], "matches")
     valued = summary.clip_values(clip_scores.drop(column.name for column in schemas.CLIP_METRICS))
-    tables["clip_scores"] = schemas.CLIP_SCORES.conform(valued).sort(TIMELINE_KEY)
+    tables["clip_scores"] = schemas.CLIP_SCORES.conform(valued)
     tables["requests"] = planned.requests
     tables["verdicts"] = lambda: found.sort("request", "judge_seed", "key")
     return replace(scores, tables=tables, judging=judging, _made={})
