@@ -148,14 +148,13 @@ def _changes(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     are_strings = all(column.dtype == pl.String and not column.null_count() for column in columns)
     if frame.height < MANY or "pyarrow" not in sys.modules or not are_strings:
         return stretches(frame, key)
-    moves = functools.reduce(np.logical_or, (_moves(column) for column in columns))
-    first = _starts(moves[::2] | moves[1::2])
+    first = _starts(functools.reduce(np.bitwise_or, (_moves(column) for column in columns)))
     return first if 2 * len(first) < frame.height else stretches(frame, key)
 
 
-def _starts(changes: npt.NDArray[np.bool_]) -> Integers:
-    """Row 0, and row i + 1 for each i that is true."""
-    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(changes) + 1])
+def _starts(changes: npt.NDArray[Any]) -> Integers:
+    """Row 0, and row i + 1 for each i that is not zero."""
+    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(changes != 0) + 1])
 
 
 def _differs(column: pl.Series) -> pl.Series:
@@ -163,12 +162,11 @@ def _differs(column: pl.Series) -> pl.Series:
     return a.ne_missing(b) if column.null_count() else a != b
 
 
-def _moves(strings: pl.Series) -> npt.NDArray[np.bool_]:
-    """For each string but the first, whether either half of the 16 bytes that say where it lies has changed."""
+def _moves(strings: pl.Series) -> npt.NDArray[np.uint16]:
+    """For each string but the first: not 0 if one of the two words that say where it lies differs from the one before."""
     column: Any = strings.to_arrow(compat_level=pl.CompatLevel.newest())
     views = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
-    moves: npt.NDArray[np.bool_] = views[2:] != views[:-2]
-    return moves
+    return (views[2:] != views[:-2]).view(np.uint16)
 
 
 def _rows(frame: pl.DataFrame, key: Sequence[str], rows: Integers) -> pl.DataFrame:

@@ -219,9 +219,10 @@ def set_scores(sets: Cells) -> pl.DataFrame:
     combined = _combined(sets, ["run"])
     every = sets.key["set"].n_unique()
     whole = np.flatnonzero((combined.values["sets"] == every) & (every > 1))
-    keys = combined.key[whole].with_columns(set=pl.lit(None, pl.String))
+    none = pl.Series("set", [None], dtype=pl.String).new_from_index(0, len(whole))
+    keys = [pl.concat([sets.key["run"], combined.key["run"][whole]]), pl.concat([sets.key["set"], none])]
     values = {name: np.concatenate([of, combined.values[name][whole]]) for name, of in sets.values.items()}
-    rows = Cells(pl.concat([sets.key.select("run", "set"), keys]), values).table()
+    rows = Cells(pl.DataFrame(keys), values).table()
     return SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
 
 

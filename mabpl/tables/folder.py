@@ -69,6 +69,7 @@ def write_coded(path: Path, rows: pa.Table, table: str) -> None:
             use_dictionary=[field.name for field in rows.schema if str(field.type).startswith("dictionary")],
             column_encoding={field.name: "DELTA_BINARY_PACKED" for field in rows.schema if str(field.type) == "int32"},
             dictionary_pagesize_limit=1 << 26,
+            write_batch_size=1 << 16,
         )
 
 
