@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -261,12 +260,14 @@ def _row(shows: list[Show], widths: list[int], cells: Sequence[str]) -> str:
 # --- terminal ---
 
 
-@dataclass(slots=True)
 class Column:
-    show: Show
-    cells: list[Cell]
-    heading: str = ""
-    width: int = 0
+    """A column and, once it was fitted, its heading and width."""
+
+    def __init__(self, show: Show, cells: list[Cell]) -> None:
+        self.show = show
+        self.cells = cells
+        self.heading = ""
+        self.width = 0
 
     @property
     def natural(self) -> int:

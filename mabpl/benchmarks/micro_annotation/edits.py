@@ -81,7 +81,7 @@ def read_rows(file: str) -> tuple[list[bytes], list[Row]]:
 
     Raises :class:`InputError` for a file that cannot be read, or that has a line too long to be copied.
     """
-    reader = RowReader(PredictionRow, thorough=False)
+    reader = RowReader(PredictionRow)
     texts: list[bytes] = []
     rows: list[Row] = []
     for line in Lines(file):

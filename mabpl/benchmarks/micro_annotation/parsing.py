@@ -27,7 +27,7 @@ R = TypeVar("R", PredictionRow, LabelsRow)
 
 class Parsed(NamedTuple, Generic[R]):
     """``row`` is None where ``faults`` is not empty; ``extras``: the further fields of the row, nested ones as JSON
-    text (by the thorough way only); ``clip_id``: as far as it can be told."""
+    text, where they are asked for; ``clip_id``: as far as it can be told."""
 
     row: R | None
     clip_id: str | None
@@ -36,27 +36,35 @@ class Parsed(NamedTuple, Generic[R]):
 
 
 class RowReader(Generic[R]):
-    """Reads lines as rows of ``kind``. ``thorough``: always the long way, which alone gives the further fields."""
+    """Reads lines as rows of ``kind``; with ``further_fields``, those that it does not name too."""
 
-    def __init__(self, kind: type[R], *, thorough: bool) -> None:
+    def __init__(self, kind: type[R], *, further_fields: bool = False) -> None:
         self._kind: type[R] = kind
-        self._decoder: msgspec.json.Decoder[R] | None = None if thorough else msgspec.json.Decoder(kind)
+        self._decoder: msgspec.json.Decoder[R] = msgspec.json.Decoder(kind)
+        self._further_fields = further_fields
         self._type = inspect.type_info(kind)
 
     def read(self, data: bytes) -> Parsed[R]:
-        if self._decoder is not None:
-            try:
-                row = self._decoder.decode(data)
-            except (msgspec.DecodeError, RecursionError):
-                return self._read_thoroughly(data)
-            if _no_key_twice(data, len(row.segments)) and (data.isascii() or _is_utf8(data)):
-                return Parsed(row, row.clip_id, [], {})
-        return self._read_thoroughly(data)
+        try:
+            row = self._decoder.decode(data)
+            quick = self._with_further_fields(row, data) if self._further_fields else _alone(row, data)
+        except (msgspec.DecodeError, RecursionError):
+            quick = None
+        return quick or self._read_thoroughly(data)
+
+    def _with_further_fields(self, row: R, data: bytes) -> Parsed[R] | None:
+        """None where a key may be given twice (it adds two quotes), or a value may read otherwise by the long way."""
+        value = _ANY.decode(data)
+        if b"\\" in data or _LONG_NUMBER.search(data) or data.count(b'"') != _ENCODER.encode(value).count(b'"'):
+            return None
+        faults: list[Fault] = []
+        extras = _extras(Object(list(value.items())), self._kind, faults)
+        return None if faults else Parsed(row, row.clip_id, [], extras)
 
     def read_many(self, lines: list[bytes]) -> list[R] | None:
         """The rows of ``lines``; None where one of them has to be read by itself."""
         data = b"\n".join(lines)
-        if self._decoder is None or b"\\" in data or not (data.isascii() or _is_utf8(data)):
+        if self._further_fields or b"\\" in data or not (data.isascii() or _is_utf8(data)):
             return None
         try:
             rows = list(map(self._decoder.decode, lines))
@@ -118,9 +126,17 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
+_ANY = msgspec.json.Decoder()
+_ENCODER = msgspec.json.Encoder()
+_LONG_NUMBER = re.compile(rb"\d{16}")  # below, whole numbers are within 2**53
 _ROW_KEYS = tuple(f'"{name}"'.encode() for name in PredictionRow.__struct_fields__)
 _SEGMENT_KEYS = tuple(f'"{name}"'.encode() for name in ("start_s", "end_s", "label", "is_idle"))
 _ESCAPED_KEY = re.compile(rb'\\[^"\\]*"\s*:')
+
+
+def _alone(row: R, data: bytes) -> Parsed[R] | None:
+    sound = _no_key_twice(data, len(row.segments)) and (data.isascii() or _is_utf8(data))
+    return Parsed(row, row.clip_id, [], {}) if sound else None
 
 
 def _least_quotes(segments: int) -> int:

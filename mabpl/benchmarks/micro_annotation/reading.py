@@ -98,7 +98,7 @@ def read_labels(path: Path, *, set_name: str | None = None) -> Labels:
 
     ``set_name``: by default the folder's name where the file is called labels.jsonl, else the file's name less ending.
     """
-    read = _read_file(os.fspath(path), RowReader(LabelsRow, thorough=True))
+    read = _read_file(os.fspath(path), RowReader(LabelsRow, further_fields=True))
     name = set_name or _set_of_path(read.file)
     rows = sorted(read.rows, key=lambda entry: entry[1].clip_id)
     problems = list(read.problems)
@@ -154,7 +154,7 @@ def read_predictions(
     arguments = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if isinstance(labels, str | os.PathLike):
         labels = read_labels(labels)
-    reader = RowReader(PredictionRow, thorough=False)
+    reader = RowReader(PredictionRow)
     files = [_read_file(path, reader) for path in expand_predictions(arguments)]
     sets = labels.sets if labels else {}
     placed = [(read, _set_of_file(read.file, read.clip_ids, sets, set_name)) for read in files]

@@ -8,7 +8,6 @@ import polars as pl
 
 from mabpl.benchmarks.micro_annotation.scores import Scores
 from mabpl.judges.hygiene import cleaned
-from mabpl.judges.types import fingerprint
 from mabpl.tables import schemas
 
 _PAIR = ["clip_id", "predicted", "human"]
@@ -54,6 +53,8 @@ def tables(document: dict[str, Any], kind: str) -> tuple[pl.DataFrame, pl.DataFr
 
     Raises :class:`polars.exceptions.PolarsError`, KeyError or TypeError where the list is not of that shape.
     """
+    from mabpl.judges.types import fingerprint
+
     entries = document["verdicts"]
     judge = document["provenance"]["judge"]
     pair_schema = {"clip_id": pl.String, "predicted": pl.Int32, "human": pl.Int32, "request": pl.String}
