@@ -24,6 +24,7 @@ from harness import KILOBYTE
 COUNTS = ["run", "set", "clip_id", "x", "y", "assigned", "b", "k", "t"]
 MATCHES = ["run", "set", "clip_id", "metric", "predicted", "human"]
 PAIRS = ["run", "set", "clip_id", "predicted", "human", "overlap_us"]
+SETS = ["run", "set", "boundary_f1", "temporal_f1", "seg_f1"]
 COLUMNS = ["run", "set", "clip_id", "segment", "start_s", "end_s", "is_idle", "flagged"]
 """Of the tables of segments: what label-free scoring reads."""
 SAMPLE = 2_000
@@ -36,6 +37,11 @@ class Contest(NamedTuple):
     work: Callable[[], Any]
     check: Callable[[Any], dict[str, Any]] = lambda _: {}
     first: Callable[[], Any] | None = None
+
+
+def sets_digest(sets: pl.DataFrame) -> str:
+    """Values agree where they do so in twelve places: sums over clips may differ in the last."""
+    return digest(sets.with_columns(pl.col(SETS[2:]).round_sig_figs(12)), SETS)
 
 
 def digest(frame: pl.DataFrame, columns: list[str]) -> str:
@@ -76,13 +82,16 @@ def plain_timelines(corpus: Path, clips: int | None = None) -> Timelines:
     return {key: (segments, human[key[1:]]) for key, segments in predicted.items()}
 
 
-def plain_scores(timelines: Timelines) -> dict[Key, dict[str, Any]]:
-    from plain import score_clip
+def plain_scores(timelines: Timelines) -> tuple[dict[Key, dict[str, Any]], list[dict[str, Any]]]:
+    """The scores of every clip, and those of every run on each set and over all of them."""
+    from plain import clip_row, score_clip, score_sets
 
-    return {key: score_clip(predicted, human) for key, (predicted, human) in timelines.items()}
+    scores = {key: score_clip(predicted, human) for key, (predicted, human) in timelines.items()}
+    return scores, score_sets([clip_row(*key, found) for key, found in scores.items()])
 
 
-def plain_check(scores: dict[Key, dict[str, Any]]) -> dict[str, Any]:
+def plain_check(found: tuple[dict[Key, dict[str, Any]], list[dict[str, Any]]]) -> dict[str, Any]:
+    scores, sets = found
     counts = [(*key, *(found[name] for name in COUNTS[3:])) for key, found in scores.items()]
     matches = [
         (*key, metric, *match)
@@ -95,6 +104,7 @@ def plain_check(scores: dict[Key, dict[str, Any]]) -> dict[str, Any]:
         "counts": digest(pl.DataFrame(counts, schema=COUNTS, orient="row"), COUNTS),
         "matches": digest(pl.DataFrame(matches, schema=MATCHES, orient="row"), MATCHES),
         "pairs": digest(pl.DataFrame(pairs, schema=PAIRS, orient="row"), PAIRS),
+        "sets": sets_digest(pl.DataFrame(sets)),
     }
 
 
@@ -170,7 +180,11 @@ def ours_boundary(corpus: Path) -> Contest:
 
 
 def ours_check(scores: Any) -> dict[str, Any]:
-    return {"counts": digest(scores.clips, COUNTS), "matches": digest(scores.matches, MATCHES)}
+    return {
+        "counts": digest(scores.clips, COUNTS),
+        "matches": digest(scores.matches, MATCHES),
+        "sets": sets_digest(scores.sets),
+    }
 
 
 def ours(corpus: Path) -> Contest:

@@ -189,12 +189,16 @@ def score_folder(root: Path) -> list[dict[str, Any]]:
         for file in sorted((root / "predictions" / name).glob("*.jsonl")):
             for clip in map(json.loads, file.open(encoding="utf-8")):
                 scores = score_clip(clip["segments"], human[clip["clip_id"]])
-                row = {"run": file.stem, "set": name, "clip_id": clip["clip_id"]}
-                row |= {key: scores[key] for key in ("x", "y", "assigned", "b", "k", "t")}
-                row["boundary_f1"] = f1(row["b"], row["x"] + row["y"])
-                row["temporal_f1"] = f1(row["k"], row["x"] + row["y"])
-                rows.append(row)
+                rows.append(clip_row(file.stem, name, clip["clip_id"], scores))
     return rows
+
+
+def clip_row(run: str, name: str, clip_id: str, scores: dict[str, Any]) -> dict[str, Any]:
+    row = {"run": run, "set": name, "clip_id": clip_id}
+    row |= {key: scores[key] for key in ("x", "y", "assigned", "b", "k", "t")}
+    row["boundary_f1"] = f1(row["b"], row["x"] + row["y"])
+    row["temporal_f1"] = f1(row["k"], row["x"] + row["y"])
+    return row
 
 
 def score_set(clips: list[dict[str, Any]]) -> dict[str, float | None]:
