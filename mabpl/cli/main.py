@@ -59,8 +59,12 @@ def main() -> None:
     Exit codes: 0 fine, 1 a check failed, 2 wrong use or unreadable input, 3 finished but partial, 4 a service failed,
     130 interrupted.
     """
-    gc.set_threshold(100_000)  # most of what a command makes lives to its end: to look for cycles costs a tenth of it
-    sys.exit(run(sys.argv[1:]))
+    # Most of what a command makes lives to its end. To look through it for cycles, often and once more at the end,
+    # takes a quarter of a short command's time.
+    gc.set_threshold(100_000)
+    code = run(sys.argv[1:])
+    gc.freeze()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
