@@ -62,6 +62,7 @@ def main() -> None:
     # Most of what a command makes lives to its end. To look through it for cycles, often and once more at the end,
     # takes a quarter of a short command's time.
     gc.set_threshold(100_000)
+    sys.modules["scipy"] = None  # type: ignore[assignment]  # numba would load its BLAS, which no kernel calls
     code = run(sys.argv[1:])
     gc.freeze()
     sys.exit(code)
