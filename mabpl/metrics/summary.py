@@ -307,7 +307,7 @@ class _Stratum(NamedTuple):
 
     def of(self, runs: list[str]) -> Floats:
         """A copy of the values of ``runs``; NaN for those that it does not have."""
-        found = self.values[:, [self.runs.get(run, 0) for run in runs]]
+        found = self.values.take([self.runs.get(run, 0) for run in runs], axis=1)
         found[:, [run not in self.runs for run in runs]] = np.nan
         return found
 
@@ -329,12 +329,14 @@ def _replicates(stratum: pl.DataFrame, metrics: list[str], replicates: int, numb
 
 def _weighted(strata: list[_Stratum], runs: list[str]) -> Floats:
     """The mean of what the strata drew for ``runs``, weighted by their numbers of clips; of those that have a value."""
-    above, below = np.zeros((2, len(strata[0].values), len(runs), strata[0].values.shape[2]))
-    for stratum in strata:
-        drawn = stratum.of(runs)
-        known = ~np.isnan(drawn)
-        above += stratum.clips * np.where(known, drawn, 0.0)
-        below += stratum.clips * known
+    drawn = [(stratum.clips, stratum.of(runs)) for stratum in strata]
+    if not any(np.isnan(values).any() for _, values in drawn):
+        return np.asarray(sum(clips * values for clips, values in drawn) / sum(clips for clips, _ in drawn))
+    above, below = np.zeros((2, *drawn[0][1].shape))
+    for clips, values in drawn:
+        known = ~np.isnan(values)
+        above += clips * np.where(known, values, 0.0)
+        below += clips * known
     return bootstrap.divided(above, below)
 
 
