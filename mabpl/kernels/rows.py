@@ -1,9 +1,19 @@
 """Finds rows by their key."""
 
-if "jit" not in globals():  # the engine puts numba's decorator here before it loads the file
+from typing import Any
+
+import numpy as np
+
+if "jit" in globals():  # the engine puts numba's decorator here before it loads the file
+    index: Any = np.uint64  # of an unsigned index numba does not ask whether it counts from the end
+else:
+    index = int
 
     def jit(function):  # type: ignore[no-untyped-def]
         return function
+
+
+ONE = index(1)
 
 
 @jit
@@ -12,11 +22,13 @@ def first_rows(held, key, other, table, row):  # type: ignore[no-untyped-def]
 
     ``table``: -1 throughout; a power of two of places, more than ``held``. A row's place follows from its key.
     """
-    last = len(table) - 1
+    last = index(len(table) - 1)
     for i in range(len(key)):
-        place = key[i] & last
-        while table[place] >= 0 and (key[table[place]] != key[i] or other[table[place]] != other[i]):
-            place = (place + 1) & last
-        if i < held and table[place] < 0:
-            table[place] = i
-        row[i] = table[place]
+        place = index(key[i]) & last
+        first = table[place]
+        while first >= 0 and (key[index(first)] != key[i] or other[index(first)] != other[i]):
+            place = (place + ONE) & last
+            first = table[place]
+        if first < 0 and i < held:
+            table[place] = first = i
+        row[i] = first
