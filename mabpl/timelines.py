@@ -163,10 +163,11 @@ def _differs(column: pl.Series) -> pl.Series:
 
 
 def _moves(strings: pl.Series) -> npt.NDArray[np.uint16]:
-    """For each string but the first: not 0 if one of the two words that say where it lies differs from the one before."""
+    """For each string but the first: not 0 if either of the two words that say where it lies has changed."""
     column: Any = strings.to_arrow(compat_level=pl.CompatLevel.newest())
     views = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
-    return (views[2:] != views[:-2]).view(np.uint16)
+    moves: npt.NDArray[np.uint16] = (views[2:] != views[:-2]).view(np.uint16)
+    return moves
 
 
 def _rows(frame: pl.DataFrame, key: Sequence[str], rows: Integers) -> pl.DataFrame:
@@ -174,12 +175,19 @@ def _rows(frame: pl.DataFrame, key: Sequence[str], rows: Integers) -> pl.DataFra
     return pl.DataFrame([frame.get_column(name).gather(at) for name in key])
 
 
-def ascending(keys: pl.DataFrame) -> bool:
-    """Whether the rows ascend strictly, by the columns from first to last: sorted, no null, and none is there twice."""
+def ascending(keys: pl.DataFrame, first: Integers | None = None) -> bool:
+    """Whether the rows ascend strictly, by the columns from first to last: sorted, no null, and none is there twice.
+
+    With ``first``, the rows of each stretch that begins there.
+    """
     rising = pl.Series([False], dtype=pl.Boolean).new_from_index(0, max(keys.height - 1, 0))
     for column in reversed(keys.get_columns()):
         before, after = _before(column), _after(column)
         rising = (before < after) | ((before == after) & rising)
+    if first is not None:
+        begins = np.zeros(keys.height, np.bool_)
+        begins[first] = True
+        rising = rising | pl.Series(begins[1:])
     return rising.null_count() == 0 and bool(rising.all())
 
 

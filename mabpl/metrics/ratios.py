@@ -38,6 +38,20 @@ def in_order(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     return frame if ascending(frame.select(key)) else frame.sort(key, maintain_order=True)
 
 
+def grouped(frame: pl.DataFrame, key: Sequence[str], row: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
+    """``frame`` by ``key`` and ``row``, the keys, and the first row of each.
+
+    ``row``: what tells the rows of a key apart.
+    """
+    first = stretches(frame, key)
+    keys = frame.select(key)[first]
+    if not (ascending(keys) and ascending(frame.select(row), first)):
+        frame = frame.sort(*key, *row, maintain_order=True)
+        first = stretches(frame, key)
+        keys = frame.select(key)[first]
+    return frame, keys, first
+
+
 def summed(values: npt.NDArray[Any], first: Integers) -> npt.NDArray[Any]:
     """Sums of the stretches that begin at ``first``."""
     return np.add.reduceat(values, first) if len(first) else values[:0]
@@ -85,8 +99,7 @@ def pooled(
     ``row``: what tells the rows of a key apart. Rows are added in the order of ``key`` and ``row``, so that the sums do
     not depend on theirs.
     """
-    ordered = in_order(frame, [*key, *row])
-    first = stretches(ordered, key)
+    ordered, keys, first = grouped(frame, key, row)
     above, below = (summed(side, first) for side in terms(ordered, ratios))
     columns = [pl.Series("clips", np.diff(np.append(first, ordered.height)), dtype=pl.Int64)]
     columns += [sum_column(ordered[name], first) for name in counts]
@@ -97,4 +110,4 @@ def pooled(
         undefined = np.where(other > 0, 0.0, np.nan)
         values = np.divide(above[:, j], below[:, j], out=undefined, where=below[:, j] > 0)
         columns.append(pl.Series(ratio.name, values, nan_to_null=True))
-    return ordered.select(key)[first].hstack(columns)
+    return keys.hstack(columns)

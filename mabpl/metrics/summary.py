@@ -23,7 +23,7 @@ import polars as pl
 from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
-from mabpl.metrics.ratios import in_order, known_sums, summed
+from mabpl.metrics.ratios import grouped, in_order, known_sums, summed
 from mabpl.stats import bootstrap
 from mabpl.stats.bootstrap import Floats
 from mabpl.tables.schemas import SET_SCORES
@@ -141,8 +141,7 @@ def _column(name: str, values: Floats) -> pl.Series:
 
 def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> Cells:
     """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up."""
-    ordered = in_order(clips, [*key, "clip_id"])
-    first = stretches(ordered, key)
+    ordered, keys, first = grouped(clips, key, ["clip_id"])
     values = {name: _floats(ordered.get_column(name)) for name in COUNTS}
     nobody = values["x"] + values["y"] == 0
     for name, metric in METRICS.items():
@@ -150,7 +149,7 @@ def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> Cells:
     sums = {name: known_sums(column, first) for name, column in values.items()}
     clip_counts = np.diff(np.append(first, ordered.height)).astype(np.float64)
     sums |= {"clips": clip_counts, "undefined_clips": summed(nobody.astype(np.float64), first)}
-    return Cells(ordered.select(key)[first], sums)
+    return Cells(keys, sums)
 
 
 def add_sums(parts: Sequence[Cells], key: Sequence[str]) -> Cells:

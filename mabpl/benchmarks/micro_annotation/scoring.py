@@ -212,9 +212,12 @@ def _segments(source: Any) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return segments.checked(source, "the table of segments")
     try:
-        have = pl.read_parquet_schema(source)
-        wanted = [c for c in (*segments.WHERE_GIVEN, *segments.NEEDED) if c in have]
-        frame = pl.read_parquet(source, columns=wanted)
+        try:
+            frame = pl.read_parquet(source, columns=[*segments.WHERE_GIVEN, *segments.NEEDED])
+        except pl.exceptions.ColumnNotFoundError:
+            have = pl.read_parquet_schema(source)
+            wanted = [name for name in (*segments.WHERE_GIVEN, *segments.NEEDED) if name in have]
+            frame = pl.read_parquet(source, columns=wanted)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
     if frame.height >= timelines.MANY:
