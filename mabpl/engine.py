@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +26,7 @@ FILES = {"match_timelines": "timelines", "match_rows": "timelines", "match_event
 """The file of `mabpl.kernels` that each kernel is in."""
 
 _COMPILED = "mabpl._compiled_kernels"
+_LOADING = threading.Lock()
 
 
 def plain_kernels(kernel: str = "match_timelines") -> ModuleType:
@@ -41,14 +43,16 @@ def are_plain(kernels: ModuleType) -> bool:
     return not kernels.__name__.startswith(_COMPILED)
 
 
-@functools.cache
 def _compiled_file(file: str) -> ModuleType:
-    import numba
+    with _LOADING:
+        if (name := f"{_COMPILED}_{file}") in sys.modules:
+            return sys.modules[name]
+        import numba
 
-    try:
-        return _load(file, functools.partial(numba.njit, cache=True))
-    except RuntimeError:  # neither the installation nor the user's cache can be written
-        return _load(file, numba.njit)
+        try:
+            return _load(file, functools.partial(numba.njit, cache=True))
+        except RuntimeError:  # neither the installation nor the user's cache can be written
+            return _load(file, numba.njit)
 
 
 def _load(file: str, njit: Callable[..., Any]) -> ModuleType:

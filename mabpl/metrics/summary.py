@@ -241,7 +241,8 @@ def _combined(sets: Cells, key: list[str]) -> Cells:
             weight = clips if name in SIZES else defined
             above = summed(np.where(weight > 0, of[name] * weight, 0.0), first)
             values[name] = _quotient(above, summed(weight, first), np.full(len(first), np.nan))
-    return Cells(sets.key.select(key)[first], {**values, "headline": _headline(values)})
+    keys = sets.key.select(key)[first] if key else pl.DataFrame()
+    return Cells(keys, {**values, "headline": _headline(values)})
 
 
 def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
