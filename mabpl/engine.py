@@ -14,7 +14,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 NUMBA_FROM = 20_000
 """Predicted segments from which loading compiled kernels from numba's cache is cheaper than running plain ones."""
@@ -22,7 +25,12 @@ NUMBA_FROM = 20_000
 COMPILE_FROM = 100_000
 """The same where the cache is empty and they must be compiled first."""
 
-FILES = {"match_timelines": "timelines", "match_rows": "timelines", "match_events": "events", "first_rows": "rows"}
+FILES = {
+    "match_timelines": "timelines",
+    "match_rows": "timelines",
+    "match_events": "events",
+    "first_rows": "rows",
+}
 """The file of `mabpl.kernels` that each kernel is in."""
 
 _COMPILED = "mabpl._compiled_kernels"
@@ -89,6 +97,13 @@ def _is_ready(module: ModuleType, name: str) -> bool:
         return True
     folder = kernel.stats.cache_path
     return folder is not None and any(Path(folder).glob(f"{FILES[name]}.{name}-*.nbi"))
+
+
+def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Frames give read-only arrays where they need no copy; with all alike, numba compiles a kernel once."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def default_threads() -> int:

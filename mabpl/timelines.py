@@ -109,7 +109,7 @@ def _side(
     found = _rows(frame, key, first)
     in_order = ascending(found)
     if not in_order:
-        kept = stretches(found, key)
+        kept = _compared(found, key)
         first, found = first[kept], _rows(found, key, kept)
         in_order = ascending(found)
     if not in_order and found.is_duplicated().any():
@@ -132,6 +132,14 @@ def _side(
 
 def stretches(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     """The first row of each stretch of rows with equal key."""
+    if frame.height < MANY:
+        return _compared(frame, key)
+    first = _changes(frame, key)
+    return first[_compared(_rows(frame, key, first), key)]
+
+
+def _compared(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
+    """:func:`stretches` by comparing each row with the one before."""
     if frame.is_empty():
         return np.zeros(0, np.int64)
     columns = [frame.get_column(name) for name in key]
@@ -147,9 +155,9 @@ def _changes(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     columns = [frame.get_column(name) for name in key]
     are_strings = all(column.dtype == pl.String and not column.null_count() for column in columns)
     if frame.height < MANY or "pyarrow" not in sys.modules or not are_strings:
-        return stretches(frame, key)
+        return _compared(frame, key)
     first = _starts(functools.reduce(np.bitwise_or, (_moves(column) for column in columns)))
-    return first if 2 * len(first) < frame.height else stretches(frame, key)
+    return first if 2 * len(first) < frame.height else _compared(frame, key)
 
 
 def _starts(changes: npt.NDArray[Any]) -> Integers:

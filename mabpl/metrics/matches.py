@@ -62,7 +62,7 @@ class Matched:
         kernels = engine.kernels_for(len(lines.predicted.start_s), "match_rows")
         inputs: list[Any] = [lines.clip]
         for side in (lines.human, lines.predicted):
-            inputs += [side.offset, _read_only(side.position)]
+            inputs += [side.offset, engine.read_only(side.position)]
         ranks = tuple(self.rank[name] for name in families)
         if engine.are_plain(kernels):
             inputs, ranks = [array.tolist() for array in inputs], tuple(rank.tolist() for rank in ranks)
@@ -216,7 +216,7 @@ def _run(
     opened = np.zeros((2, len(timelines.clip)), np.int8)
     inputs: list[Any] = [timelines.clip]
     for side in (human, predicted):
-        inputs += [side.offset, *(_read_only(a) for a in (side.start_s, side.end_s, side.scored))]
+        inputs += [side.offset, *(engine.read_only(a) for a in (side.start_s, side.end_s, side.scored))]
     if engine.are_plain(kernels):
         inputs = [array.tolist() for array in inputs]
         blocks = [(0, len(timelines.clip))]
@@ -255,13 +255,6 @@ def _room(widest: int, pairs: int, kernels: ModuleType) -> list[Any]:
     if engine.are_plain(kernels):
         return [[[0] * columns for _ in range(rows)] for rows, columns, _ in shapes]
     return [np.empty((rows, columns), dtype) for rows, columns, dtype in shapes]
-
-
-def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Frames give read-only arrays where they need no copy; with all alike, numba compiles the kernel once."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 def _blocks(timelines: Timelines, count: int) -> list[tuple[int, int]]:

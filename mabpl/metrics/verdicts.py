@@ -184,7 +184,8 @@ def _first_rows(held: pl.Series, sought: pl.Series) -> Integers:
         first = pl.DataFrame({"text": held}).with_row_index("row").unique("text", keep="first")
         found = texts.to_frame().join(first, on="text", how="left", maintain_order="left")["row"]
         return found.cast(pl.Int64).fill_null(-1).to_numpy(writable=True)
-    key, other = (texts.hash(seed).to_numpy().view(np.int64) for seed in (0, 1))
+    hashes = texts.to_frame().select(pl.col("text").hash(seed).alias(str(seed)) for seed in (0, 1))  # side by side
+    key, other = (engine.read_only(column.to_numpy().view(np.int64)) for column in hashes.get_columns())
     table, row = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32), np.empty(len(texts), np.int64)
     kernels.first_rows(len(held), key, other, table, row)
     return row

@@ -85,8 +85,9 @@ def judged(corpus: Path, order: str = "result") -> Scores:
     from mabpl.tables.schemas import REQUESTS
 
     scores, folder = score(corpus), made(corpus)
-    given = pl.read_parquet(folder / f"{order}.parquet", columns=ANSWER)
-    asked = {kind: pl.read_parquet(folder / f"{kind}.parquet") for kind in KINDS}
+    read = [pl.scan_parquet(folder / f"{name}.parquet") for name in (order, *KINDS)]
+    given, *of_kinds = pl.collect_all([read[0].select(ANSWER), *read[1:]])
+    asked = dict(zip(KINDS, of_kinds, strict=True))
     judges = {"judges": {"pa": {"judge_seeds": SEEDS}, "joint": {}}}
     result = with_verdicts(scores, Plan(load_prompts(), asked, REQUESTS.empty()), given, judges)
     _ = result.sets
