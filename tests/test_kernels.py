@@ -6,6 +6,7 @@ import json
 import random
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -102,6 +103,20 @@ def test_fractions_are_compared_exactly_where_their_quotients_are_equal() -> Non
     for a, b, c, d in cases:
         assert engine.plain_kernels().greater(a, b, c, d) == (Fraction(a, b) > Fraction(c, d))
         assert engine.compiled_kernels().greater(a, b, c, d) == (Fraction(a, b) > Fraction(c, d))
+
+
+@pytest.mark.parametrize("load", [engine.plain_kernels, engine.compiled_kernels])
+def test_more_pairs_than_there_was_room_for(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a dozen segments meets, and nearly begins and ends with, each of the other side's."""
+    monkeypatch.setattr(engine, "kernels_for", lambda *_: load())
+    rng = random.Random(3)
+    human, near, longer = (
+        sorted((Segment(rng.random() * 0.3, end + rng.random() * 0.3) for _ in range(12)), key=lambda s: s.start_s)
+        for end in (2, 2, 20)
+    )
+    few = ([Segment(0.0, 1.0)], [Segment(0.1, 1.0)])
+    for many in ((human, near), (human, longer)):
+        check({"a": few, "b": many, "c": few}, Settings())
 
 
 @pytest.mark.parametrize("later_first", [False, True])
