@@ -86,8 +86,13 @@ def kernels_for(segments: int, kernel: str = "match_timelines") -> ModuleType:
         return module
     if segments < COMPILE_FROM:
         return plain_kernels(kernel)
-    print("mabpl: compiling the matching kernels, once (some seconds)", file=sys.stderr)
+    _tell_of_compiling()
     return module
+
+
+@functools.cache
+def _tell_of_compiling() -> None:
+    print("mabpl: compiling the matching kernels, once (some seconds)", file=sys.stderr)
 
 
 def _is_ready(module: ModuleType, name: str) -> bool:

@@ -105,6 +105,17 @@ def test_fractions_are_compared_exactly_where_their_quotients_are_equal() -> Non
         assert engine.compiled_kernels().greater(a, b, c, d) == (Fraction(a, b) > Fraction(c, d))
 
 
+def test_of_compiling_one_is_told_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(engine, "_is_ready", lambda *_: False)
+    monkeypatch.setattr(engine, "compiled_kernels", engine.plain_kernels)
+    engine._tell_of_compiling.cache_clear()
+    engine.kernels_for(engine.COMPILE_FROM - 1)
+    assert capsys.readouterr().err == ""
+    for kernel in ("match_timelines", "match_rows", "match_timelines"):
+        engine.kernels_for(engine.COMPILE_FROM, kernel)
+    assert capsys.readouterr().err == "mabpl: compiling the matching kernels, once (some seconds)\n"
+
+
 @pytest.mark.parametrize("load", [engine.plain_kernels, engine.compiled_kernels])
 def test_more_pairs_than_there_was_room_for(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of a dozen segments meets, and nearly begins and ends with, each of the other side's."""
