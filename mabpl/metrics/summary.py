@@ -124,9 +124,10 @@ class Cells:
         values = {c.name: _floats(c) for c in frame.get_columns() if c.dtype.is_numeric() and c.name not in key}
         return cls(frame.select(key), values)
 
-    def table(self, names: Sequence[str] = (*SIZED, *COUNTS, *VALUES)) -> pl.DataFrame:
-        """As a frame, with those of ``names`` that are there."""
-        columns = [_column(name, self.values[name]) for name in names if name in self.values]
+    def table(self) -> pl.DataFrame:
+        """As a frame: the columns of `set_scores` that are there, and ``sets``."""
+        names = [name for name in (*SIZED, *COUNTS, *VALUES) if name in self.values]
+        columns = [_column(name, self.values[name]) for name in names]
         return pl.DataFrame([*self.key.get_columns(), *columns])
 
 
@@ -190,20 +191,15 @@ def finish(sums: Cells) -> Cells:
         empty_side = metric.pooled & somebody & ~np.isnan(of[metric.numerator])
         values[name] = _quotient(of[f"{name}:above"], of[f"{name}:below"], np.where(empty_side, 0.0, np.nan))
     values |= {name: of[side] / of["clips"] for name, side in zip(SIZES, ("x", "y"), strict=True)}
-    return Cells(sums.key, {**values, "headline": _headline(values)})
+    return Cells(sums.key, {**values, "headline": headline(values)})
 
 
 def _quotient(above: Floats, below: Floats, otherwise: Floats) -> Floats:
     return np.divide(above, below, out=otherwise, where=below > 0)
 
 
-def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
-    """50% PA-F1 + 25% Boundary F1 + 25% Temporal F1; null where one is null."""
-    values = {name: _floats(frame.get_column(name)) for name in HEADLINE_WEIGHTS}
-    return frame.hstack([pl.Series("headline", _headline(values), nan_to_null=True)])
-
-
-def _headline(values: Mapping[str, Floats]) -> Floats:
+def headline(values: Mapping[str, Floats]) -> Floats:
+    """50% PA-F1 + 25% Boundary F1 + 25% Temporal F1; NaN where one is NaN."""
     terms = [weight * values[name] for name, weight in HEADLINE_WEIGHTS.items()]
     return terms[0] + terms[1] + terms[2]
 
@@ -242,7 +238,7 @@ def _combined(sets: Cells, key: list[str]) -> Cells:
             above = summed(np.where(weight > 0, of[name] * weight, 0.0), first)
             values[name] = _quotient(above, summed(weight, first), np.full(len(first), np.nan))
     keys = sets.key.select(key)[first] if key else pl.DataFrame()
-    return Cells(keys, {**values, "headline": _headline(values)})
+    return Cells(keys, {**values, "headline": headline(values)})
 
 
 def _folded(units: pl.DataFrame, group: list[str]) -> pl.DataFrame:
