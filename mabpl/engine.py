@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -57,10 +59,19 @@ def _compiled_file(file: str) -> ModuleType:
             return sys.modules[name]
         import numba
 
+        _keep_memory()
         try:
             return _load(file, functools.partial(numba.njit, cache=True))
         except RuntimeError:  # neither the installation nor the user's cache can be written
             return _load(file, numba.njit)
+
+
+def _keep_memory() -> None:
+    """Has glibc keep what large arrays leave for the next ones, where it would give it back to the system each time.
+
+    It does so for arrays up to the size of the largest that was ever freed, of 32 MB at most (mallopt(3)).
+    """
+    np.empty(31 << 20, np.uint8)
 
 
 def _load(file: str, njit: Callable[..., Any]) -> ModuleType:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,32 +87,83 @@ def build(
     ``clips`` and ``timelines`` list the timelines of their side, empty ones included; None takes those that have a
     segment. Predicted timelines of clips that are not among the human ones are left out.
     """
-    flagged = human["flagged"] if "flagged" in human.columns else None
-    human_side = _side(human, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
-    predicted_side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY))
-    in_turn = np.arange(predicted_side.key.height) % max(human_side.key.height, 1)
-    if human_side.key.height and _rows(human_side.key, CLIP_KEY, in_turn).equals(predicted_side.key.select(CLIP_KEY)):
-        return Timelines(human_side, predicted_side, in_turn)  # each run has every clip
-    indexed = human_side.key.with_row_index("clip")
-    clip = predicted_side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
+    return paired(human_side(human, clips), predicted, timelines)
+
+
+def human_side(segments: pl.DataFrame, clips: pl.DataFrame | None = None) -> Side:
+    """The human side of :func:`build`."""
+    flagged = segments["flagged"] if "flagged" in segments.columns else None
+    return _side(segments, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
+
+
+def paired(human: Side, predicted: pl.DataFrame, timelines: pl.DataFrame | None = None) -> Timelines:
+    """:func:`build`, with the human side made."""
+    begins = _begins(predicted, TIMELINE_KEY, human.key)
+    side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY), begins=begins)
+    in_turn = np.arange(side.key.height) % max(human.key.height, 1)
+    if (begins.in_turn and side.key is begins.keys) or (
+        human.key.height and picked(human.key, CLIP_KEY, in_turn).equals(columns_of(side.key, CLIP_KEY))
+    ):
+        return Timelines(human, side, in_turn)  # each run has every clip
+    indexed = human.key.with_row_index("clip")
+    clip = side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
     if clip.null_count():
-        predicted_side = _placed(predicted_side, predicted_side.key.filter(clip.is_not_null()))
+        side = _placed(side, side.key.filter(clip.is_not_null()))
         clip = clip.drop_nulls()
-    return Timelines(human_side, predicted_side, clip.to_numpy().astype(np.int64))
+    return Timelines(human, side, clip.to_numpy().astype(np.int64))
+
+
+def _in_turn(clips: pl.DataFrame, found: pl.DataFrame) -> bool:
+    """Whether ``found`` has ``clips`` once a run, in their order, and its runs ascend: as far as storage can tell."""
+    size, count = clips.height, found.height
+    views = _views(found, TIMELINE_KEY) if size and count >= MANY and count % size == 0 else None
+    if views is None:
+        return False
+    run, *clip = views
+    turns = [view.reshape(-1, 2 * size) for view in clip]
+    return (
+        all(bool((turn == turn[0]).all()) for turn in turns)
+        and all(bool((word == word[:, :1]).all()) for word in run.T.reshape(2, -1, size))
+        and columns_of(found, CLIP_KEY).slice(0, size).equals(clips)
+        and ascending(picked(found, ["run"], np.arange(0, count, size)))
+    )
+
+
+class _Begins(NamedTuple):
+    """Where the timelines of a frame begin.
+
+    ``first``: the rows. ``keys``: a row each. ``ascend``: whether these ascend. ``in_turn``: see :func:`_in_turn`.
+    """
+
+    first: Integers
+    keys: pl.DataFrame
+    ascend: bool
+    in_turn: bool
+
+
+def _begins(frame: pl.DataFrame, key: tuple[str, ...], clips: pl.DataFrame | None = None) -> _Begins:
+    first = _changes(frame, key)
+    keys = picked(frame, key, first)
+    if clips is not None and _in_turn(clips, keys):
+        return _Begins(first, keys, ascend=True, in_turn=True)
+    ascend = ascending(keys)
+    if not ascend:
+        kept = _compared(keys, key)
+        first, keys = first[kept], picked(keys, key, kept)
+        ascend = ascending(keys)
+    return _Begins(first, keys, ascend, in_turn=False)
 
 
 def _side(
-    frame: pl.DataFrame, key: tuple[str, ...], wanted: pl.DataFrame | None, flagged: pl.Series | None = None
+    frame: pl.DataFrame,
+    key: tuple[str, ...],
+    wanted: pl.DataFrame | None,
+    flagged: pl.Series | None = None,
+    begins: _Begins | None = None,
 ) -> Side:
     """The timelines of ``frame`` in key order; with ``wanted``, exactly those (empty where ``frame`` has none)."""
-    first = _changes(frame, key)
-    found = _rows(frame, key, first)
-    in_order = ascending(found)
-    if not in_order:
-        kept = _compared(found, key)
-        first, found = first[kept], _rows(found, key, kept)
-        in_order = ascending(found)
-    if not in_order and found.is_duplicated().any():
+    first, found, ascend, _ = begins or _begins(frame, key)
+    if not ascend and found.is_duplicated().any():
         names = [*key, "start_s", "end_s", "segment", "is_idle", *([] if flagged is None else ["flagged"])]
         frame = frame.select(names).sort(key, maintain_order=True)
         return _side(frame, key, wanted, None if flagged is None else frame["flagged"])
@@ -125,9 +176,9 @@ def _side(
         start, end, position, scored = start[order], end[order], position[order], scored[order]
     side = Side.of(found, offset, start, end, position, scored)
     if wanted is None:
-        return side if in_order else _placed(side, found.sort(key))
+        return side if ascend else _placed(side, found.sort(key))
     target = wanted if ascending(wanted) else wanted.sort(key)
-    return side if in_order and target.equals(found) else _placed(side, target)
+    return side if ascend and target.equals(found) else _placed(side, target)
 
 
 def stretches(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
@@ -135,7 +186,7 @@ def stretches(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     if frame.height < MANY:
         return _compared(frame, key)
     first = _changes(frame, key)
-    return first[_compared(_rows(frame, key, first), key)]
+    return first[_compared(picked(frame, key, first), key)]
 
 
 def _compared(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
@@ -152,12 +203,29 @@ def _changes(frame: pl.DataFrame, key: Sequence[str]) -> Integers:
     Strings of one origin share their storage, so most comparisons end at the 16 bytes that say where a string lies. A
     frame gives these away through pyarrow alone, which is not loaded for this.
     """
-    columns = [frame.get_column(name) for name in key]
-    are_strings = all(column.dtype == pl.String and not column.null_count() for column in columns)
-    if frame.height < MANY or "pyarrow" not in sys.modules or not are_strings:
+    views = _views(frame, key) if frame.height >= MANY else None
+    if views is None:
         return _compared(frame, key)
-    first = _starts(functools.reduce(np.bitwise_or, (_moves(column) for column in columns)))
+    changes = np.zeros(frame.height - 1, np.uint16)
+    for view in views:
+        changes |= (view[1:] != view[:-1]).view(np.uint16)[:, 0]
+    first = _starts(changes)
     return first if 2 * len(first) < frame.height else _compared(frame, key)
+
+
+def _views(frame: pl.DataFrame, key: Sequence[str]) -> list[npt.NDArray[np.uint64]] | None:
+    """For each column of ``key`` two words a row that say where its string lies: equal ones, equal strings.
+
+    None where there are nulls, or other types, or no pyarrow.
+    """
+    columns = [frame.get_column(name) for name in key]
+    if "pyarrow" not in sys.modules or any(c.dtype != pl.String or c.null_count() for c in columns):
+        return None
+    views = []
+    for column in columns:
+        held: Any = column.to_arrow(compat_level=pl.CompatLevel.newest())
+        views.append(np.frombuffer(held.buffers()[1], np.uint64).reshape(-1, 2)[held.offset :][: len(held)])
+    return views
 
 
 def _starts(changes: npt.NDArray[Any]) -> Integers:
@@ -170,17 +238,15 @@ def _differs(column: pl.Series) -> pl.Series:
     return a.ne_missing(b) if column.null_count() else a != b
 
 
-def _moves(strings: pl.Series) -> npt.NDArray[np.uint16]:
-    """For each string but the first: not 0 if either of the two words that say where it lies has changed."""
-    column: Any = strings.to_arrow(compat_level=pl.CompatLevel.newest())
-    views = np.frombuffer(column.buffers()[1], np.uint64)[2 * column.offset :][: 2 * len(column)]
-    moves: npt.NDArray[np.uint16] = (views[2:] != views[:-2]).view(np.uint16)
-    return moves
-
-
-def _rows(frame: pl.DataFrame, key: Sequence[str], rows: Integers) -> pl.DataFrame:
+def picked(frame: pl.DataFrame, key: Sequence[str], rows: Integers) -> pl.DataFrame:
+    """The columns ``key`` of these rows."""
     at = pl.Series(rows.astype(np.uint32))
-    return pl.DataFrame([frame.get_column(name).gather(at) for name in key])
+    return pl.DataFrame([frame.get_column(name)[at] for name in key])  # `gather` would make a query of each
+
+
+def columns_of(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """The columns ``key``."""
+    return pl.DataFrame([frame.get_column(name) for name in key])
 
 
 def ascending(keys: pl.DataFrame, first: Integers | None = None) -> bool:

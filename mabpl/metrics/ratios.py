@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from mabpl.stats.bootstrap import Floats
-from mabpl.timelines import Integers, ascending, stretches
+from mabpl.timelines import Integers, ascending, columns_of, picked, stretches
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Ratio:
 
 def in_order(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """``frame`` by ``key``."""
-    return frame if ascending(frame.select(key)) else frame.sort(key, maintain_order=True)
+    return frame if ascending(columns_of(frame, key)) else frame.sort(key, maintain_order=True)
 
 
 def grouped(frame: pl.DataFrame, key: Sequence[str], row: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
@@ -44,11 +44,11 @@ def grouped(frame: pl.DataFrame, key: Sequence[str], row: Sequence[str]) -> tupl
     ``row``: what tells the rows of a key apart.
     """
     first = stretches(frame, key)
-    keys = frame.select(key)[first]
-    if not (ascending(keys) and ascending(frame.select(row), first)):
+    keys = picked(frame, key, first)
+    if not (ascending(keys) and ascending(columns_of(frame, row), first)):
         frame = frame.sort(*key, *row, maintain_order=True)
         first = stretches(frame, key)
-        keys = frame.select(key)[first]
+        keys = picked(frame, key, first)
     return frame, keys, first
 
 
@@ -62,17 +62,21 @@ def known_sums(values: Floats, first: Integers) -> Floats:
     unknown = np.isnan(values)
     if not unknown.any():
         return summed(values, first)
-    if unknown.all():
-        return np.full(len(first), np.nan)
     sums = summed(np.where(unknown, 0.0, values), first)
     sums[summed((~unknown).astype(np.int64), first) == 0] = np.nan
     return sums
 
 
+def column_sums(values: pl.Series, first: Integers) -> Floats:
+    """:func:`known_sums` of a column with null for NaN."""
+    if values.null_count() == len(values):
+        return np.full(len(first), np.nan)
+    return known_sums(values.to_numpy().astype(np.float64, copy=False), first)
+
+
 def sum_column(values: pl.Series, first: Integers) -> pl.Series:
-    """:func:`known_sums` of a column."""
-    sums = known_sums(values.to_numpy().astype(np.float64, copy=False), first)
-    return pl.Series(values.name, sums, nan_to_null=True).cast(values.dtype)
+    """:func:`column_sums` as a column."""
+    return pl.Series(values.name, column_sums(values, first), nan_to_null=True).cast(values.dtype)
 
 
 def terms(frame: pl.DataFrame, ratios: Sequence[Ratio]) -> tuple[Floats, Floats]:

@@ -23,11 +23,11 @@ import polars as pl
 from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
-from mabpl.metrics.ratios import grouped, in_order, known_sums, summed
+from mabpl.metrics.ratios import column_sums, grouped, in_order, known_sums, summed
 from mabpl.stats import bootstrap
 from mabpl.stats.bootstrap import Floats
 from mabpl.tables.schemas import SET_SCORES
-from mabpl.timelines import ascending, stretches
+from mabpl.timelines import ascending, columns_of, picked, stretches
 
 CREDITS = ("credit", "strict_credit")
 COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", *CREDITS)
@@ -40,7 +40,9 @@ VALUES = (*METRICS, "headline", *SIZES)
 def clip_values(counts: pl.DataFrame) -> pl.DataFrame:
     """``counts`` (x, y, and the numerators of the metrics) with each metric of the clip alone, in percent."""
     defined = (counts["x"] + counts["y"]).to_numpy() > 0
-    return counts.with_columns([_clip_value(counts, metric, defined) for metric in METRICS.values()])
+    columns = {column.name: column for column in counts.get_columns()}
+    columns |= {name: _clip_value(counts, metric, defined) for name, metric in METRICS.items()}
+    return pl.DataFrame(list(columns.values()))
 
 
 def _clip_value(counts: pl.DataFrame, metric: Metric, defined: np.typing.NDArray[np.bool_]) -> pl.Series:
@@ -122,7 +124,7 @@ class Cells:
     @classmethod
     def of(cls, frame: pl.DataFrame, key: Sequence[str]) -> Cells:
         values = {c.name: _floats(c) for c in frame.get_columns() if c.dtype.is_numeric() and c.name not in key}
-        return cls(frame.select(key), values)
+        return cls(columns_of(frame, key), values)
 
     def table(self) -> pl.DataFrame:
         """As a frame: the columns of `set_scores` that are there, and ``sets``."""
@@ -143,13 +145,15 @@ def _column(name: str, values: Floats) -> pl.Series:
 def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> Cells:
     """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up."""
     ordered, keys, first = grouped(clips, key, ["clip_id"])
-    values = {name: _floats(ordered.get_column(name)) for name in COUNTS}
-    nobody = values["x"] + values["y"] == 0
+    sums = {name: column_sums(ordered.get_column(name), first) for name in COUNTS}
     for name, metric in METRICS.items():
-        values[f"{name}:above"], values[f"{name}:below"] = _term(ordered, metric)
-    sums = {name: known_sums(column, first) for name, column in values.items()}
-    clip_counts = np.diff(np.append(first, ordered.height)).astype(np.float64)
-    sums |= {"clips": clip_counts, "undefined_clips": summed(nobody.astype(np.float64), first)}
+        above, below = np.zeros((2, len(first)))
+        if _counted(ordered, metric).null_count() < ordered.height:
+            above, below = (summed(values, first) for values in _term(ordered, metric))
+        sums[f"{name}:above"], sums[f"{name}:below"] = above, below
+    nobody = _floats(ordered.get_column("x")) + _floats(ordered.get_column("y")) == 0
+    sums["clips"] = np.diff(np.append(first, ordered.height)).astype(np.float64)
+    sums["undefined_clips"] = summed(nobody.astype(np.float64), first)
     return Cells(keys, sums)
 
 
@@ -168,9 +172,13 @@ def terms(clips: pl.DataFrame) -> tuple[Floats, Floats]:
     return np.column_stack([above for above, _ in both]), np.column_stack([below for _, below in both])
 
 
+def _counted(clips: pl.DataFrame, metric: Metric) -> pl.Series:
+    return clips.get_column(metric.numerator if metric.pooled else metric.name)
+
+
 def _term(clips: pl.DataFrame, metric: Metric) -> tuple[Floats, Floats]:
     """Numerator and denominator of a metric for each clip; 0 and 0 where it has none."""
-    counted = clips.get_column(metric.numerator if metric.pooled else metric.name)
+    counted = _counted(clips, metric)
     if counted.null_count() == clips.height:
         return np.zeros(clips.height), np.zeros(clips.height)
     above = _floats(counted)
@@ -211,33 +219,41 @@ def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
 
 def set_scores(sets: Cells) -> pl.DataFrame:
     """The table `set_scores`: the cells ``sets`` (run, set), and a row with set null for each run that has all sets."""
+    sets = _by_key(sets, ["run", "set"])
     combined = _combined(sets, ["run"])
-    every = sets.key["set"].n_unique()
+    every = len(set(sets.key["set"].to_list()))
     whole = np.flatnonzero((combined.values["sets"] == every) & (every > 1))
     none = pl.Series("set", [None], dtype=pl.String).new_from_index(0, len(whole))
     keys = [pl.concat([sets.key["run"], combined.key["run"][whole]]), pl.concat([sets.key["set"], none])]
-    values = {name: np.concatenate([of, combined.values[name][whole]]) for name, of in sets.values.items()}
-    rows = Cells(pl.DataFrame(keys), values).table()
-    return SET_SCORES.conform(rows).sort("run", "set", nulls_last=True)
+    run = np.repeat(np.arange(combined.key.height), combined.values["sets"].astype(np.int64))
+    at = np.argsort(np.concatenate([run, whole]), kind="stable")
+    values = {name: np.concatenate([of, combined.values[name][whole]])[at] for name, of in sets.values.items()}
+    return SET_SCORES.conform(Cells(picked(pl.DataFrame(keys), ["run", "set"], at), values).table())
+
+
+def _by_key(cells: Cells, key: list[str]) -> Cells:
+    keys = columns_of(cells.key, key)
+    if ascending(keys):
+        return cells
+    at = keys.with_row_index("at").sort(key, maintain_order=True)["at"].to_numpy()
+    return Cells(cells.key[at], {name: column[at] for name, column in cells.values.items()})
 
 
 def _combined(sets: Cells, key: list[str]) -> Cells:
-    order = sets.key.select(*key, "set")
-    if not ascending(order):
-        at = order.with_row_index("at").sort([*key, "set"], maintain_order=True)["at"].to_numpy()
-        sets = Cells(sets.key[at], {name: column[at] for name, column in sets.values.items()})
+    sets = _by_key(sets, [*key, "set"])
     of = sets.values
     first = stretches(sets.key, key) if key else np.zeros(min(sets.key.height, 1), np.int64)
     clips = of["clips"]
     defined = np.where(of["x"] + of["y"] > 0, clips, 0)
     values = {"sets": np.diff(np.append(first, sets.key.height)).astype(np.float64)}
     values |= {name: summed(of[name], first) for name in (*SIZED, *COUNTS) if name in of}
-    for name in VALUES:
-        if name in of and name != "headline":
-            weight = clips if name in SIZES else defined
-            above = summed(np.where(weight > 0, of[name] * weight, 0.0), first)
-            values[name] = _quotient(above, summed(weight, first), np.full(len(first), np.nan))
-    keys = sets.key.select(key)[first] if key else pl.DataFrame()
+    for names, weight in ((SIZES, clips), (METRICS, defined)):
+        below = summed(weight, first)
+        for name in names:
+            if name in of:
+                above = summed(np.where(weight > 0, of[name] * weight, 0.0), first)
+                values[name] = _quotient(above, below, np.full(len(first), np.nan))
+    keys = picked(sets.key, key, first) if key else pl.DataFrame()
     return Cells(keys, {**values, "headline": headline(values)})
 
 

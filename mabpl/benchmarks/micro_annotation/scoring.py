@@ -42,9 +42,12 @@ def score(
     """
     settings = settings or Settings()
     if _is_table(labels) and _is_table(predictions):
-        with ThreadPoolExecutor(2) as pool:
-            human, predicted = pool.map(_segments, (labels, predictions))
-        scores = _score_tables(human, predicted, settings, threads)
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(_segments, predictions)
+            human = _segments(labels)
+            side = timelines.human_side(human)
+            predicted = reading.result()
+        scores = _score_tables(human, side, predicted, settings, threads)
     else:
         read = _read(labels, predictions, settings)  # type: ignore[arg-type]
         scores = score_files(*read, settings=settings, threads=threads)
@@ -105,15 +108,17 @@ def segment_f1(
     return metrics.segment_f1(lines, tuple(thresholds))
 
 
-def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settings, threads: int | None) -> Scores:
-    lines = timelines.build(None, human, None, predicted)
+def _score_tables(
+    human: pl.DataFrame, side: timelines.Side, predicted: pl.DataFrame, settings: Settings, threads: int | None
+) -> Scores:
+    lines = timelines.paired(side, predicted)
     clips = lines.human.key
     missing = _missing(lines)
     if missing and settings.missing == "refuse":
         raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
     if missing and settings.missing == "empty":
         every = lines.predicted.key.select("run", "set").unique().join(clips, on="set")
-        lines = timelines.build(None, human, every, predicted)
+        lines = timelines.paired(side, predicted, every)
 
     tables: dict[str, Tabular] = {
         "clips": schemas.CLIPS.conform(clips),
