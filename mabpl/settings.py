@@ -7,6 +7,7 @@ The defaults are the published procedure of MicroAnnotationBench; other benchmar
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass, field
 from types import NoneType
@@ -19,6 +20,11 @@ def option(default: Any, meaning: str) -> Any:
     return field(default=default, metadata={"meaning": meaning})
 
 
+@functools.cache
+def _kinds(options: type[Options]) -> dict[str, Any]:
+    return get_type_hints(options)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a benchmark's options share: values are checked, and come from ``key=value``, too.
@@ -27,7 +33,7 @@ class Options:
     """
 
     def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
+        for name, kind in _kinds(type(self)).items():
             object.__setattr__(self, name, _checked(name, getattr(self, name), kind))
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,7 +63,7 @@ class Options:
     @classmethod
     def described(cls) -> list[tuple[str, str, str]]:
         """(name, default, meaning) of each option."""
-        hints = get_type_hints(cls)
+        hints = _kinds(cls)
         rows = []
         for f in dataclasses.fields(cls):
             choices = [choice for choice in get_args(hints[f.name]) if isinstance(choice, str)]

@@ -67,11 +67,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Timelines:
-    """Both sides; ``clip``: for each predicted timeline the index of its human one."""
+    """Both sides; ``clip``: for each predicted timeline the index of its human one.
+
+    ``units``: the first predicted timeline of each run and set.
+    """
 
     human: Side
     predicted: Side
     clip: Integers
+    units: Integers
 
 
 def in_units(seconds: npt.NDArray[np.float64], per_second: float) -> Integers:
@@ -87,30 +91,23 @@ def build(
     ``clips`` and ``timelines`` list the timelines of their side, empty ones included; None takes those that have a
     segment. Predicted timelines of clips that are not among the human ones are left out.
     """
-    return paired(human_side(human, clips), predicted, timelines)
-
-
-def human_side(segments: pl.DataFrame, clips: pl.DataFrame | None = None) -> Side:
-    """The human side of :func:`build`."""
-    flagged = segments["flagged"] if "flagged" in segments.columns else None
-    return _side(segments, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
-
-
-def paired(human: Side, predicted: pl.DataFrame, timelines: pl.DataFrame | None = None) -> Timelines:
-    """:func:`build`, with the human side made."""
-    begins = _begins(predicted, TIMELINE_KEY, human.key)
-    side = _side(predicted, TIMELINE_KEY, None if timelines is None else timelines.select(TIMELINE_KEY), begins=begins)
-    in_turn = np.arange(side.key.height) % max(human.key.height, 1)
-    if (begins.in_turn and side.key is begins.keys) or (
-        human.key.height and picked(human.key, CLIP_KEY, in_turn).equals(columns_of(side.key, CLIP_KEY))
-    ):
-        return Timelines(human, side, in_turn)  # each run has every clip
-    indexed = human.key.with_row_index("clip")
-    clip = side.key.join(indexed, on=CLIP_KEY, how="left", maintain_order="left")["clip"]
-    if clip.null_count():
-        side = _placed(side, side.key.filter(clip.is_not_null()))
-        clip = clip.drop_nulls()
-    return Timelines(human, side, clip.to_numpy().astype(np.int64))
+    flagged = human["flagged"] if "flagged" in human.columns else None
+    human_side = _side(human, CLIP_KEY, None if clips is None else clips.select(CLIP_KEY).unique(), flagged)
+    begins = _begins(predicted, TIMELINE_KEY, human_side.key)
+    wanted = None if timelines is None else timelines.select(TIMELINE_KEY)
+    predicted_side = _side(predicted, TIMELINE_KEY, wanted, begins=begins)
+    clips, key = human_side.key, predicted_side.key
+    in_turn = np.arange(key.height) % max(clips.height, 1)
+    if begins.in_turn and key is begins.keys:
+        units = np.arange(0, key.height, clips.height)[:, None] + stretches(clips, ["set"])
+        return Timelines(human_side, predicted_side, in_turn, units.ravel())
+    if not clips.height or not picked(clips, CLIP_KEY, in_turn).equals(columns_of(key, CLIP_KEY)):
+        clip = key.join(clips.with_row_index("clip"), on=CLIP_KEY, how="left", maintain_order="left")["clip"]
+        if clip.null_count():
+            predicted_side = _placed(predicted_side, key.filter(clip.is_not_null()))
+            clip = clip.drop_nulls()
+        in_turn = clip.to_numpy().astype(np.int64)
+    return Timelines(human_side, predicted_side, in_turn, stretches(predicted_side.key, ["run", "set"]))
 
 
 def _in_turn(clips: pl.DataFrame, found: pl.DataFrame) -> bool:

@@ -206,6 +206,13 @@ def boundary_pairs(ny, nx, h_start, h_end, p_start, p_end, tolerance, human, pre
 
 
 @jit
+def match_nothing(matched, first, last):  # type: ignore[no-untyped-def]
+    if len(matched) > 0:
+        for i in range(first, last):
+            matched[i] = -1
+
+
+@jit
 def are_apart(n, human, predicted):  # type: ignore[no-untyped-def]
     """Whether the pairs ascend on both sides: then no two of them share a segment."""
     shared = 0
@@ -487,7 +494,7 @@ def match_timelines(  # type: ignore[no-untyped-def]
     """Matches timelines first..last; a metric whose output array is empty is left out.
 
     `pa`, `boundary`, `temporal`, `seg`, `any_iou`: per predicted segment the human one of the clip that it matches,
-    from 0; left as it is (-1) where none. `counts`: how many matches a timeline has of each of the five, in this order.
+    from 0; -1 where none. `counts`: how many matches a timeline has of each of the five, in this order.
     `boundary_open` and `seg_open`, per timeline: 1 where pairs compete on both sides; there the greedy boundary
     matching need not be the optimal one, and `seg` is left to :mod:`mabpl.matching`.
 
@@ -507,13 +514,18 @@ def match_timelines(  # type: ignore[no-untyped-def]
     capacity = index(len(keys))
     for t in range(index(first), index(last)):
         c = index(clip[t])
-        p0 = index(p_offset[t])
+        p0, p1 = index(p_offset[t]), index(p_offset[t + ONE])
+        match_nothing(pa, p0, p1)
+        match_nothing(boundary, p0, p1)
+        match_nothing(temporal, p0, p1)
+        match_nothing(seg, p0, p1)
+        match_nothing(any_iou, p0, p1)
         ny = scored_segments(
             index(h_offset[c]), index(h_offset[c + ONE]), h_start_s, h_end_s, h_scored, units_per_s,
             h_start, h_end, h_start_unit, h_end_unit, h_at,
         )  # fmt: skip
         nx = scored_segments(
-            p0, index(p_offset[t + ONE]), p_start_s, p_end_s, p_scored, units_per_s,
+            p0, p1, p_start_s, p_end_s, p_scored, units_per_s,
             p_start, p_end, p_start_unit, p_end_unit, p_at,
         )  # fmt: skip
         if ny == 0 or nx == 0:

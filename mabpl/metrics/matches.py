@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -211,7 +212,7 @@ def _run(
     human, predicted = timelines.human, timelines.predicted
     segments = len(predicted.start_s)
     kernels = engine.kernels_for(segments)
-    rank = {name: np.full(segments if name in wanted else 0, -1, np.int32) for name in KERNEL_FAMILIES}
+    rank = {name: np.empty(segments if name in wanted else 0, np.int32) for name in KERNEL_FAMILIES}
     counts = np.zeros((len(KERNEL_FAMILIES), len(timelines.clip)), np.int64)
     opened = np.zeros((2, len(timelines.clip)), np.int8)
     inputs: list[Any] = [timelines.clip]
@@ -219,7 +220,7 @@ def _run(
         inputs += [side.offset, *(engine.read_only(a) for a in (side.start_s, side.end_s, side.scored))]
     if engine.are_plain(kernels):
         inputs = [array.tolist() for array in inputs]
-        blocks = [(0, len(timelines.clip))]
+        blocks, threads = [(0, len(timelines.clip))], 1
     else:
         threads = threads or engine.default_threads()
         blocks = _blocks(timelines, 4 * threads if threads > 1 else 1)
@@ -227,19 +228,25 @@ def _run(
 
     widest = max(int(np.diff(side.offset).max(initial=1)) for side in (human, predicted))
 
-    def work(block: tuple[int, int]) -> None:
-        (first, last), pairs = block, 8 * widest
-        while first < last:
-            first = kernels.match_timelines(
-                first, last, *inputs, *options, *rank.values(), counts, *opened, *_room(widest, pairs, kernels)
-            )
-            pairs *= 2  # where it did not suffice
+    def work() -> None:
+        for first, last in remaining:
+            pairs = 8 * widest
+            while first < last:
+                first = kernels.match_timelines(
+                    first, last, *inputs, *options, *rank.values(), counts, *opened, *_room(widest, pairs, kernels)
+                )
+                pairs *= 2  # where it did not suffice
 
-    if len(blocks) == 1:
-        work(blocks[0])
+    remaining = iter(blocks)
+    others = min(threads, len(blocks)) - 1
+    if others < 1:
+        work()
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, blocks))
+        with ThreadPoolExecutor(others) as pool:
+            helping = [pool.submit(work) for _ in range(others)]
+            work()
+            for helper in helping:
+                helper.result()
     return Matched(
         timelines,
         {name: rank[name] for name in wanted},
@@ -258,10 +265,8 @@ def _room(widest: int, pairs: int, kernels: ModuleType) -> list[Any]:
 
 
 def _blocks(timelines: Timelines, count: int) -> list[tuple[int, int]]:
-    """Ranges of timelines of about equal numbers of segments."""
-    size = np.cumsum(timelines.predicted.count + timelines.human.count[timelines.clip])
-    if not len(size):
-        return []
-    cuts = np.searchsorted(size, np.linspace(0, size[-1], count + 1)[1:-1])
-    edges = np.unique(np.concatenate([[0], cuts, [len(size)]]))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    """Ranges of timelines of about equal numbers of predicted segments."""
+    offset = timelines.predicted.offset
+    cuts = np.searchsorted(offset[:-1], np.linspace(0, offset[-1], count + 1)[1:-1])
+    edges = sorted({0, *cuts.tolist(), len(offset) - 1})
+    return list(itertools.pairwise(edges))

@@ -44,3 +44,8 @@ class Metric:
     @property
     def factor(self) -> int:
         return len(self.denominator)
+
+    @property
+    def summed(self) -> str:
+        """The column of `clip_scores` whose sum is the numerator, but for its factor."""
+        return self.numerator if self.pooled else self.name

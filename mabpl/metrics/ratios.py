@@ -67,16 +67,10 @@ def known_sums(values: Floats, first: Integers) -> Floats:
     return sums
 
 
-def column_sums(values: pl.Series, first: Integers) -> Floats:
-    """:func:`known_sums` of a column with null for NaN."""
-    if values.null_count() == len(values):
-        return np.full(len(first), np.nan)
-    return known_sums(values.to_numpy().astype(np.float64, copy=False), first)
-
-
 def sum_column(values: pl.Series, first: Integers) -> pl.Series:
-    """:func:`column_sums` as a column."""
-    return pl.Series(values.name, column_sums(values, first), nan_to_null=True).cast(values.dtype)
+    """:func:`known_sums` of a column."""
+    sums = known_sums(values.to_numpy().astype(np.float64, copy=False), first)
+    return pl.Series(values.name, sums, nan_to_null=True).cast(values.dtype)
 
 
 def terms(frame: pl.DataFrame, ratios: Sequence[Ratio]) -> tuple[Floats, Floats]:

@@ -23,11 +23,11 @@ import polars as pl
 from mabpl.errors import UsageError, unknown_name
 from mabpl.metrics import HEADLINE_WEIGHTS, METRICS
 from mabpl.metrics.metric import Metric
-from mabpl.metrics.ratios import column_sums, grouped, in_order, known_sums, summed
+from mabpl.metrics.ratios import in_order, known_sums, summed
 from mabpl.stats import bootstrap
 from mabpl.stats.bootstrap import Floats
 from mabpl.tables.schemas import SET_SCORES
-from mabpl.timelines import ascending, columns_of, picked, stretches
+from mabpl.timelines import Integers, ascending, columns_of, picked, stretches
 
 CREDITS = ("credit", "strict_credit")
 COUNTS = ("x", "y", "assigned", "b", "k", "t", "j", *CREDITS)
@@ -37,31 +37,77 @@ VALUES = (*METRICS, "headline", *SIZES)
 """The columns of `set_scores` that are not counts, in order."""
 
 
-def clip_values(counts: pl.DataFrame) -> pl.DataFrame:
-    """``counts`` (x, y, and the numerators of the metrics) with each metric of the clip alone, in percent."""
-    defined = (counts["x"] + counts["y"]).to_numpy() > 0
-    columns = {column.name: column for column in counts.get_columns()}
-    columns |= {name: _clip_value(counts, metric, defined) for name, metric in METRICS.items()}
-    return pl.DataFrame(list(columns.values()))
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Clips, or groups of clips: a row of ``key`` each, and ``values`` by name, float64 with NaN for null."""
+
+    key: pl.DataFrame
+    values: dict[str, Floats]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, key: Sequence[str]) -> Cells:
+        values = {c.name: _floats(c) for c in frame.get_columns() if c.name in _KNOWN}
+        return cls(columns_of(frame, key), values)
+
+    @classmethod
+    def of_clips(cls, frame: pl.DataFrame, key: Sequence[str]) -> Cells:
+        """The clips of ``frame`` in the order of ``key`` and their ids."""
+        return cls.of(frame, [*key, "clip_id"]).in_order()
+
+    def in_order(self) -> Cells:
+        """In the order of the key."""
+        if ascending(self.key):
+            return self
+        at = self.key.with_row_index("at").sort(self.key.columns, maintain_order=True)["at"].to_numpy()
+        return Cells(self.key[at], {name: values[at] for name, values in self.values.items()})
+
+    def table(self) -> pl.DataFrame:
+        """As a frame: the columns of `set_scores` that are there, and ``sets``."""
+        columns = [_column(name, self.values[name]) for name in _KNOWN if name in self.values]
+        return pl.DataFrame([*self.key.get_columns(), *columns])
 
 
-def _clip_value(counts: pl.DataFrame, metric: Metric, defined: np.typing.NDArray[np.bool_]) -> pl.Series:
-    numerator = counts.get_column(metric.numerator)
-    if numerator.null_count() == counts.height:
-        return pl.Series(metric.name, [None], dtype=pl.Float64).new_from_index(0, counts.height)
-    above, below = 100.0 * metric.factor * _floats(numerator), _below(counts, metric)
-    values = np.where(defined & ~np.isnan(above), 0.0, np.nan)
-    np.divide(above, below, out=values, where=below > 0)
-    return pl.Series(metric.name, values, nan_to_null=True)
+_KNOWN = dict.fromkeys((*SIZED, *COUNTS, *VALUES))
 
 
-def _below(counts: pl.DataFrame, metric: Metric) -> Floats:
-    return functools.reduce(operator.add, (_floats(counts.get_column(name)) for name in metric.denominator))
+def _column(name: str, values: Floats) -> pl.Series:
+    if name in VALUES or name in CREDITS:
+        return pl.Series(name, values, nan_to_null=True)
+    unknown = np.isnan(values)
+    if not unknown.any():
+        return pl.Series(name, values.astype(np.int64))
+    return pl.Series(name, values, nan_to_null=True).cast(pl.Int64)
 
 
 def _floats(column: pl.Series) -> Floats:
     """A column as float64, NaN for null."""
     return column.to_numpy().astype(np.float64, copy=False)
+
+
+def clip_cells(key: pl.DataFrame, counts: Mapping[str, Floats]) -> Cells:
+    """Clips with ``counts`` (x, y, and numerators of metrics) and the metrics that follow from them, in percent."""
+    values, defined = dict(counts), counts["x"] + counts["y"] > 0
+    for name, metric in METRICS.items():
+        if metric.numerator in counts:
+            above, below = 100.0 * metric.factor * counts[metric.numerator], _below(counts, metric)
+            neither = np.where(defined & ~np.isnan(above), 0.0, np.nan)
+            values[name] = np.where(below > 0, above / np.where(below > 0, below, 1.0), neither)
+    return Cells(key, values)
+
+
+def _below(values: Mapping[str, Floats], metric: Metric) -> Floats:
+    return functools.reduce(operator.add, (values[name] for name in metric.denominator))
+
+
+def clip_values(counts: pl.DataFrame) -> pl.DataFrame:
+    """``counts`` (x, y, and the numerators of the metrics) with each metric of the clip alone, in percent."""
+    columns = {column.name: column for column in counts.get_columns()}
+    numerators = {metric.numerator for metric in METRICS.values()}
+    known = {name for name in numerators if columns[name].null_count() < counts.height}
+    values = clip_cells(pl.DataFrame(), {name: _floats(columns[name]) for name in {"x", "y", *known}}).values
+    nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, counts.height)
+    columns |= {name: _column(name, values[name]) if name in values else nothing.alias(name) for name in METRICS}
+    return pl.DataFrame(list(columns.values()))
 
 
 def summarise(
@@ -92,7 +138,8 @@ def summarise(
     if ci is not None and not 0 < ci < 1:
         raise UsageError(f"ci = {ci!r} is not possible", "expected a level between 0 and 1, e.g. 0.95")
     members = ["configuration", "run"] if "configuration" in clips.columns else ["run"]
-    cells = finish(unit_sums(clips, [*members, *by, "set"]))
+    unit = [*members, *by, "set"]
+    cells = finish(unit_sums(Cells.of_clips(clips, unit), unit))
     group = [who, *by] if combine else [who, *by, "set"]
     if combine:
         cells = _combined(cells, [*members, *by])
@@ -114,47 +161,22 @@ def summarise(
     return _ordered(units, group)
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Groups of clips: a row of ``key`` each, and ``values`` by name, float64 with NaN for null."""
+def unit_sums(clips: Cells, key: Sequence[str], first: Integers | None = None) -> Cells:
+    """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up.
 
-    key: pl.DataFrame
-    values: dict[str, Floats]
-
-    @classmethod
-    def of(cls, frame: pl.DataFrame, key: Sequence[str]) -> Cells:
-        values = {c.name: _floats(c) for c in frame.get_columns() if c.dtype.is_numeric() and c.name not in key}
-        return cls(columns_of(frame, key), values)
-
-    def table(self) -> pl.DataFrame:
-        """As a frame: the columns of `set_scores` that are there, and ``sets``."""
-        names = [name for name in (*SIZED, *COUNTS, *VALUES) if name in self.values]
-        columns = [_column(name, self.values[name]) for name in names]
-        return pl.DataFrame([*self.key.get_columns(), *columns])
-
-
-def _column(name: str, values: Floats) -> pl.Series:
-    if name in VALUES or name in CREDITS:
-        return pl.Series(name, values, nan_to_null=True)
-    unknown = np.isnan(values)
-    if not unknown.any():
-        return pl.Series(name, values.astype(np.int64))
-    return pl.Series(name, values, nan_to_null=True).cast(pl.Int64)
-
-
-def unit_sums(clips: pl.DataFrame, key: Sequence[str]) -> Cells:
-    """Per ``key``: counts, clips, undefined clips, and numerator and denominator of every metric; these add up."""
-    ordered, keys, first = grouped(clips, key, ["clip_id"])
-    sums = {name: column_sums(ordered.get_column(name), first) for name in COUNTS}
+    ``clips`` come in the order of ``key`` and their ids; ``first``: where each key begins, if that is known.
+    """
+    of = clips.values
+    first = stretches(clips.key, key) if first is None else first
+    sums = {name: known_sums(of[name], first) if name in of else np.full(len(first), np.nan) for name in COUNTS}
     for name, metric in METRICS.items():
         above, below = np.zeros((2, len(first)))
-        if _counted(ordered, metric).null_count() < ordered.height:
-            above, below = (summed(values, first) for values in _term(ordered, metric))
+        if metric.summed in of:
+            above, below = (summed(values, first) for values in _term(of, metric))
         sums[f"{name}:above"], sums[f"{name}:below"] = above, below
-    nobody = _floats(ordered.get_column("x")) + _floats(ordered.get_column("y")) == 0
-    sums["clips"] = np.diff(np.append(first, ordered.height)).astype(np.float64)
-    sums["undefined_clips"] = summed(nobody.astype(np.float64), first)
-    return Cells(keys, sums)
+    sums["clips"] = np.diff(np.append(first, clips.key.height)).astype(np.float64)
+    sums["undefined_clips"] = summed((of["x"] + of["y"] == 0).astype(np.float64), first)
+    return Cells(picked(clips.key, key, first), sums)
 
 
 def add_sums(parts: Sequence[Cells], key: Sequence[str]) -> Cells:
@@ -168,26 +190,19 @@ def add_sums(parts: Sequence[Cells], key: Sequence[str]) -> Cells:
 
 def terms(clips: pl.DataFrame) -> tuple[Floats, Floats]:
     """Numerator and denominator of each metric for each clip: float64 (clips, metrics)."""
-    both = [_term(clips, metric) for metric in METRICS.values()]
+    values = Cells.of(clips, []).values
+    both = [_term(values, metric) for metric in METRICS.values()]
     return np.column_stack([above for above, _ in both]), np.column_stack([below for _, below in both])
 
 
-def _counted(clips: pl.DataFrame, metric: Metric) -> pl.Series:
-    return clips.get_column(metric.numerator if metric.pooled else metric.name)
-
-
-def _term(clips: pl.DataFrame, metric: Metric) -> tuple[Floats, Floats]:
+def _term(values: Mapping[str, Floats], metric: Metric) -> tuple[Floats, Floats]:
     """Numerator and denominator of a metric for each clip; 0 and 0 where it has none."""
-    counted = _counted(clips, metric)
-    if counted.null_count() == clips.height:
-        return np.zeros(clips.height), np.zeros(clips.height)
-    above = _floats(counted)
-    known = ~np.isnan(above)
-    if not metric.pooled and known.all():
-        return above, np.ones(clips.height)
+    counted = values[metric.summed]
+    known = ~np.isnan(counted)
+    above = counted if known.all() else np.where(known, counted, 0.0)
     if not metric.pooled:
-        return np.where(known, above, 0.0), known.astype(np.float64)
-    return 100.0 * metric.factor * np.where(known, above, 0.0), _below(clips, metric) * known
+        return above, known.astype(np.float64)
+    return 100.0 * metric.factor * above, _below(values, metric) * known
 
 
 def finish(sums: Cells) -> Cells:
@@ -214,12 +229,13 @@ def headline(values: Mapping[str, Floats]) -> Floats:
 
 def combine_sets(sets: pl.DataFrame, key: Sequence[str] = ()) -> pl.DataFrame:
     """`set_scores` rows put together per ``key``: values weighted by ``clips``, counts summed; ``sets``: how many."""
-    return _combined(Cells.of(sets, [*key, "set"]), list(key)).table()
+    return _combined(Cells.of(sets, [*key, "set"]).in_order(), list(key)).table()
 
 
 def set_scores(sets: Cells) -> pl.DataFrame:
-    """The table `set_scores`: the cells ``sets`` (run, set), and a row with set null for each run that has all sets."""
-    sets = _by_key(sets, ["run", "set"])
+    """The table `set_scores`: the cells ``sets`` (run, set; in order), and a row with set null for each run that has
+    all sets.
+    """
     combined = _combined(sets, ["run"])
     every = len(set(sets.key["set"].to_list()))
     whole = np.flatnonzero((combined.values["sets"] == every) & (every > 1))
@@ -231,16 +247,7 @@ def set_scores(sets: Cells) -> pl.DataFrame:
     return SET_SCORES.conform(Cells(picked(pl.DataFrame(keys), ["run", "set"], at), values).table())
 
 
-def _by_key(cells: Cells, key: list[str]) -> Cells:
-    keys = columns_of(cells.key, key)
-    if ascending(keys):
-        return cells
-    at = keys.with_row_index("at").sort(key, maintain_order=True)["at"].to_numpy()
-    return Cells(cells.key[at], {name: column[at] for name, column in cells.values.items()})
-
-
 def _combined(sets: Cells, key: list[str]) -> Cells:
-    sets = _by_key(sets, [*key, "set"])
     of = sets.values
     first = stretches(sets.key, key) if key else np.zeros(min(sets.key.height, 1), np.int64)
     clips = of["clips"]
@@ -283,7 +290,8 @@ def _intervals(
     clips: pl.DataFrame, by: list[str], who: str, combine: bool, level: float, replicates: int
 ) -> pl.DataFrame:
     """`<metric>_low` and `<metric>_high` per group."""
-    live = [name for name, metric in METRICS.items() if _term(clips, metric)[1].any()]
+    values = Cells.of(clips, []).values
+    live = [name for name, metric in METRICS.items() if _term(values, metric)[1].any()]
     names = [*live, "headline"] if HEADLINE_WEIGHTS.keys() <= set(live) else live
     runs = sorted(set(zip(clips[who].to_list(), clips["run"].to_list(), strict=True)))
     draws: dict[tuple[object, ...], list[_Stratum]] = {}
@@ -330,8 +338,9 @@ def _replicates(stratum: pl.DataFrame, metrics: list[str], replicates: int, numb
     names = stratum["run"].unique().sort()
     run = stratum["run"].replace_strict(names, np.arange(len(names)), return_dtype=pl.Int64).to_numpy()
     above, below = np.zeros((2, stratum.height, len(metrics)))
+    of = Cells.of(stratum, []).values
     for j, name in enumerate(metrics):
-        above[:, j], below[:, j] = _term(stratum, METRICS[name])
+        above[:, j], below[:, j] = _term(of, METRICS[name])
     values = bootstrap.draws(above, below, clip, run, (len(ids), len(names)), replicates, number)
     if HEADLINE_WEIGHTS.keys() <= set(metrics):
         head = sum(weight * values[:, :, metrics.index(name)] for name, weight in HEADLINE_WEIGHTS.items())

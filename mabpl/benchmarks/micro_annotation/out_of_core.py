@@ -20,7 +20,7 @@ import polars as pl
 import mabpl
 from mabpl import timelines
 from mabpl.benchmarks.micro_annotation.results import digest
-from mabpl.benchmarks.micro_annotation.scoring import clip_scores, runs_table
+from mabpl.benchmarks.micro_annotation.scoring import clip_cells, runs_table
 from mabpl.errors import UsageError, unreadable
 from mabpl.metrics import matches, summary
 from mabpl.settings import Settings
@@ -103,10 +103,11 @@ class _Job:
         if self.units is not None:
             lines = timelines.build(None, human, self.units.join(clips, on="set"), predicted)
         matched = matches.match(lines, self.settings, threads=self.threads)
-        scores = clip_scores(matched)
-        self.sums.append(summary.unit_sums(scores, UNIT))
+        cells = clip_cells(matched)
+        self.sums.append(summary.unit_sums(cells, UNIT, lines.units))
         if self.written is not None:
             self.written.result()  # no more than one part waits to be written
+        scores = schemas.CLIP_SCORES.conform(cells.table())
         self.written = self.writer.submit(self._write, part, schemas.CLIPS.conform(clips), scores, matched)
 
     def _write(self, part: int, clips: pl.DataFrame, scores: pl.DataFrame, matched: matches.Matched) -> None:

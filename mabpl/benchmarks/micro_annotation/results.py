@@ -91,7 +91,7 @@ def write_result_folder(scores: Scores, folder: Path, *, pairs: bool = True) -> 
     for name in (*TABLES, *(VERDICT_TABLES if scores.judging else ())):
         if name == "pairs" and not pairs:
             continue
-        tables[name] = scores.sets if name == "set_scores" else scores.table(name)
+        tables[name] = scores.table(name)
     manifest = {
         "mabpl": mabpl.__version__,
         "partial": scores.partial,

@@ -36,11 +36,16 @@ class Scores:
     def table(self, name: str) -> pl.DataFrame:
         """The table of that name (see data_schema/); raises :class:`UsageError` where the result has none."""
         if name not in self._made:
-            if name not in self.tables:
+            if name not in (*self.tables, "set_scores"):
                 raise UsageError(f"this result has no table {name!r}", f"it has: {', '.join(self.tables)}")
-            source = self.tables[name]
+            source = self.tables.get(name, self._added_up)
             self._made[name] = source if isinstance(source, pl.DataFrame) else source()
         return self._made[name]
+
+    def _added_up(self) -> pl.DataFrame:
+        unit = ["run", "set"]
+        clips = summary.Cells.of_clips(self.table("clip_scores"), unit)
+        return summary.set_scores(summary.finish(summary.unit_sums(clips, unit)))
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -102,10 +107,10 @@ class Scores:
             clips, on=list(timelines.CLIP_KEY), how="left", maintain_order="left"
         )
 
-    @functools.cached_property
+    @property
     def sets(self) -> pl.DataFrame:
         """`set_scores`: per run and set, and over all sets (set is null) for runs that were scored on each of them."""
-        return summary.set_scores(summary.finish(summary.unit_sums(self.table("clip_scores"), ["run", "set"])))
+        return self.table("set_scores")
 
     def summarise(self, by: Iterable[str] = (), **options: Any) -> pl.DataFrame:
         """:func:`mabpl.summarise` of this result's clips."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +41,8 @@ def score(
     """
     settings = settings or Settings()
     if _is_table(labels) and _is_table(predictions):
-        with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(_segments, predictions)
-            human = _segments(labels)
-            side = timelines.human_side(human)
-            predicted = reading.result()
-        scores = _score_tables(human, side, predicted, settings, threads)
+        human, predicted = _segments(labels, predictions)
+        scores = _score_tables(human, predicted, settings, threads)
     else:
         read = _read(labels, predictions, settings)  # type: ignore[arg-type]
         scores = score_files(*read, settings=settings, threads=threads)
@@ -100,7 +95,7 @@ def segment_f1(
 ) -> pl.DataFrame:
     """Segment F1 at any IoU: :func:`mabpl.metrics.segment_f1` of what :func:`score` takes."""
     if _is_table(labels) and _is_table(predictions):
-        human, predicted = _segments(labels), _segments(predictions)
+        human, predicted = _segments(labels, predictions)
         lines = timelines.build(None, human, None, predicted)
     else:
         read = _read(labels, predictions, settings or Settings())  # type: ignore[arg-type]
@@ -108,17 +103,15 @@ def segment_f1(
     return metrics.segment_f1(lines, tuple(thresholds))
 
 
-def _score_tables(
-    human: pl.DataFrame, side: timelines.Side, predicted: pl.DataFrame, settings: Settings, threads: int | None
-) -> Scores:
-    lines = timelines.paired(side, predicted)
+def _score_tables(human: pl.DataFrame, predicted: pl.DataFrame, settings: Settings, threads: int | None) -> Scores:
+    lines = timelines.build(None, human, None, predicted)
     clips = lines.human.key
     missing = _missing(lines)
     if missing and settings.missing == "refuse":
         raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
     if missing and settings.missing == "empty":
         every = lines.predicted.key.select("run", "set").unique().join(clips, on="set")
-        lines = timelines.paired(side, predicted, every)
+        lines = timelines.build(None, human, every, predicted)
 
     tables: dict[str, Tabular] = {
         "clips": schemas.CLIPS.conform(clips),
@@ -156,9 +149,8 @@ def _missing(lines: timelines.Timelines) -> int:
     """How many timelines the runs lack, over the sets that they have any of."""
     sets = timelines.stretches(lines.human.key, ["set"])
     size = np.diff(np.append(sets, lines.human.key.height))
-    units = timelines.stretches(lines.predicted.key, ["run", "set"])
-    have = np.diff(np.append(units, lines.predicted.key.height))
-    return int((size[np.searchsorted(sets, lines.clip[units], side="right") - 1] - have).sum())
+    have = np.diff(np.append(lines.units, lines.predicted.key.height))
+    return int((size[np.searchsorted(sets, lines.clip[lines.units], side="right") - 1] - have).sum())
 
 
 def _scores(
@@ -177,9 +169,12 @@ def _scores(
 
         return pairs.pairs(lines)
 
+    cells = clip_cells(matched)
+    sums = summary.unit_sums(cells, ["run", "set"], lines.units)
     made: dict[str, Tabular] = {
         **tables,
-        "clip_scores": clip_scores(matched),
+        "clip_scores": lambda: schemas.CLIP_SCORES.conform(cells.table()),
+        "set_scores": lambda: summary.set_scores(summary.finish(sums)),
         "matches": matched.table,
         "pairs": pair_table,
         "audit": lambda: audit.flip_audit(matched, settings),
@@ -187,8 +182,8 @@ def _scores(
     return Scores(made, settings, partial, sources)
 
 
-def clip_scores(matched: matches.Matched) -> pl.DataFrame:
-    """The `clip_scores` table of a matching, without verdicts."""
+def clip_cells(matched: matches.Matched) -> summary.Cells:
+    """The clips of a matching, without verdicts."""
     lines = matched.timelines
     counts = {
         "x": lines.predicted.count,
@@ -198,12 +193,7 @@ def clip_scores(matched: matches.Matched) -> pl.DataFrame:
         "k": matched.counts("temporal"),
         "t": matched.counts("seg"),
     }
-    rows = lines.predicted.key.hstack([pl.Series(name, values) for name, values in counts.items()])
-    nothing = [pl.Series(name, [None], dtype=dtype).new_from_index(0, rows.height) for name, dtype in _UNJUDGED.items()]
-    return schemas.CLIP_SCORES.conform(summary.clip_values(rows.hstack(nothing)))
-
-
-_UNJUDGED = {"j": pl.Int64(), "credit": pl.Float64(), "strict_credit": pl.Float64()}
+    return summary.clip_cells(lines.predicted.key, {name: of.astype(np.float64) for name, of in counts.items()})
 
 
 def _is_table(source: object) -> bool:
@@ -212,19 +202,26 @@ def _is_table(source: object) -> bool:
     )
 
 
-def _segments(source: Any) -> pl.DataFrame:
-    """The columns of `segments` that scoring needs."""
-    if isinstance(source, pl.DataFrame):
-        return segments.checked(source, "the table of segments")
+def _segments(*sources: Any) -> list[pl.DataFrame]:
+    """Of each the columns of `segments` that scoring needs."""
+    files = [source for source in sources if not isinstance(source, pl.DataFrame)]
+    wanted = [*segments.WHERE_GIVEN, *segments.NEEDED]
     try:
-        try:
-            frame = pl.read_parquet(source, columns=[*segments.WHERE_GIVEN, *segments.NEEDED])
-        except pl.exceptions.ColumnNotFoundError:
-            have = pl.read_parquet_schema(source)
-            wanted = [name for name in (*segments.WHERE_GIVEN, *segments.NEEDED) if name in have]
-            frame = pl.read_parquet(source, columns=wanted)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise UsageError(f"{source}: cannot be read as parquet ({error})") from None
-    if frame.height >= timelines.MANY:
+        read = iter(pl.collect_all([pl.scan_parquet(file).select(wanted) for file in files]))
+    except (OSError, pl.exceptions.PolarsError):
+        read = map(_columns_there, files)  # which tells what the matter is, and with which file
+    frames = [source if isinstance(source, pl.DataFrame) else next(read) for source in sources]
+    if any(frame.height >= timelines.MANY for frame in frames):
         import pyarrow  # noqa: F401  (what builds the timelines compares strings through it, where it is there)
-    return segments.checked(frame, str(source))
+    return [
+        segments.checked(frame, "the table of segments" if frame is source else str(source))
+        for frame, source in zip(frames, sources, strict=True)
+    ]
+
+
+def _columns_there(file: str | Path) -> pl.DataFrame:
+    try:
+        have = pl.read_parquet_schema(file)
+        return pl.read_parquet(file, columns=[n for n in (*segments.WHERE_GIVEN, *segments.NEEDED) if n in have])
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"{file}: cannot be read as parquet ({error})") from None

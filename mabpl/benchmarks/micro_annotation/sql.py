@@ -58,11 +58,6 @@ def connect(result: Scores | Viewed | str | os.PathLike[str], *, pairs: bool = T
     for name in VIEWS:
         if name in _WHERE_THERE and (name not in result.tables or (name == "pairs" and not pairs)):
             continue
-        if name == "clip_scores":
-            frame = result.clips
-        elif name == "set_scores":
-            frame = result.sets
-        else:
-            frame = result.table(name)
+        frame = result.clips if name == "clip_scores" else result.table(name)
         connection.register(name, frame.to_arrow())
     return connection

@@ -241,7 +241,7 @@ def _in_folder(path: Path, recorded: Document, scores: Scores) -> Iterator[Diffe
             known = name in expected
             yield Difference(f"table {name}", NOTHING if known else "is there", "is there" if known else NOTHING)
             continue
-        made = scores.sets if name == "set_scores" else scores.table(name)
+        made = scores.table(name)
         held = folders.read_table(path, name)
         if name == "runs":
             made, held = made.drop(_FROM_A_MAP_FILE), held.drop(_FROM_A_MAP_FILE, strict=False)
