@@ -21,7 +21,7 @@ def option(default: Any, meaning: str) -> Any:
 
 
 @functools.cache
-def _kinds(options: type[Options]) -> dict[str, Any]:
+def _kinds(options: Any) -> dict[str, Any]:
     return get_type_hints(options)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -290,8 +290,8 @@ def _intervals(
     clips: pl.DataFrame, by: list[str], who: str, combine: bool, level: float, replicates: int
 ) -> pl.DataFrame:
     """`<metric>_low` and `<metric>_high` per group."""
-    values = Cells.of(clips, []).values
-    live = [name for name, metric in METRICS.items() if _term(values, metric)[1].any()]
+    of = Cells.of(clips, []).values
+    live = [name for name, metric in METRICS.items() if _term(of, metric)[1].any()]
     names = [*live, "headline"] if HEADLINE_WEIGHTS.keys() <= set(live) else live
     runs = sorted(set(zip(clips[who].to_list(), clips["run"].to_list(), strict=True)))
     draws: dict[tuple[object, ...], list[_Stratum]] = {}
