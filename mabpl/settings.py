@@ -33,7 +33,7 @@ class Options:
     """
 
     def __post_init__(self) -> None:
-        for name, kind in _kinds(type(self)).items():
+        for name, kind in _kinds(type(self)).items():  # type: ignore[arg-type]  (mypy: a class is not hashable)
             object.__setattr__(self, name, _checked(name, getattr(self, name), kind))
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Options:
     @classmethod
     def described(cls) -> list[tuple[str, str, str]]:
         """(name, default, meaning) of each option."""
-        hints = _kinds(cls)
+        hints = _kinds(cls)  # type: ignore[arg-type]
         rows = []
         for f in dataclasses.fields(cls):
             choices = [choice for choice in get_args(hints[f.name]) if isinstance(choice, str)]
