@@ -31,7 +31,8 @@ FILES = {
     "match_timelines": "timelines",
     "match_rows": "timelines",
     "match_events": "events",
-    "first_rows": "rows",
+    "hold_rows": "rows",
+    "find_rows": "rows",
 }
 """The file of `mabpl.kernels` that each kernel is in."""
 

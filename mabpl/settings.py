@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, cast, get_args, get_type_hints
 
 from mabpl.errors import UsageError, unknown_name
 
@@ -21,7 +22,8 @@ def option(default: Any, meaning: str) -> Any:
 
 
 @functools.cache
-def _kinds(options: Any) -> dict[str, Any]:
+def _kinds(options: Hashable) -> dict[str, Any]:
+    """The types of the fields of a class of :class:`Options`."""
     return get_type_hints(options)
 
 
@@ -33,7 +35,7 @@ class Options:
     """
 
     def __post_init__(self) -> None:
-        for name, kind in _kinds(type(self)).items():  # type: ignore[arg-type]  (mypy: a class is not hashable)
+        for name, kind in _kinds(cast(Hashable, type(self))).items():
             object.__setattr__(self, name, _checked(name, getattr(self, name), kind))
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,7 +65,7 @@ class Options:
     @classmethod
     def described(cls) -> list[tuple[str, str, str]]:
         """(name, default, meaning) of each option."""
-        hints = _kinds(cls)  # type: ignore[arg-type]
+        hints = _kinds(cast(Hashable, cls))
         rows = []
         for f in dataclasses.fields(cls):
             choices = [choice for choice in get_args(hints[f.name]) if isinstance(choice, str)]

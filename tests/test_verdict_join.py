@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,6 +180,13 @@ def joint_counts(pairs: pl.DataFrame, key: pl.DataFrame, rows: pl.DataFrame) -> 
     return verdicts.joint_counts(verdicts.index(pairs, key), verdicts.joint_answers(rows, pairs["request"]))
 
 
+@contextlib.contextmanager
+def batches_of(verdicts_each: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(verdicts, "_BATCH", verdicts_each)
+        yield
+
+
 @given(clips(), st.integers(0, 9), st.randoms(use_true_random=False), st.sampled_from(("all", "assigned")))
 @modest
 def test_the_order_of_rows_changes_no_bit(drawn: Clips, salt: int, random: Any, pairs: Any) -> None:
@@ -191,10 +200,12 @@ def test_the_order_of_rows_changes_no_bit(drawn: Clips, salt: int, random: Any, 
     asked, assigned = planned.asked["pa"], scores.matches.filter(metric="pa")
     given_pa, given_joint = (found[kind].filter(status="ok") for kind in ("pa", "joint"))
     one = pa_credits(asked, key, given_pa.sort("request"), SEEDS, assigned)
-    two = pa_credits(shuffled(asked), shuffled(key), shuffled(given_pa), SEEDS, shuffled(assigned))
+    with batches_of(random.randint(1, 5)):
+        two = pa_credits(shuffled(asked), shuffled(key), shuffled(given_pa), SEEDS, shuffled(assigned))
     assert_frame_equal(one, two, check_exact=True)
     one = joint_counts(planned.asked["joint"], key, given_joint)
-    two = joint_counts(shuffled(planned.asked["joint"]), shuffled(key), shuffled(given_joint))
+    with batches_of(random.randint(1, 5)):
+        two = joint_counts(shuffled(planned.asked["joint"]), shuffled(key), shuffled(given_joint))
     assert_frame_equal(one, two, check_exact=True)
 
 
@@ -252,8 +263,9 @@ def test_two_verdicts_of_one_seed_are_refused_and_those_of_other_seeds_or_reques
     again = ("x", 1, 70.0, True)
     for more in ([("x", 1, 71.0, True)], [again], [again, ("elsewhere", 1, 0.0, False)]):
         for order in (1, -1):
-            with pytest.raises(UsageError, match="several verdicts of one judge seed"):
-                pa_credits(*ASKED, said(*[*whole, *more][::order]), [1, 2])
+            for size in (1, 9):
+                with batches_of(size), pytest.raises(UsageError, match="several verdicts of one judge seed"):
+                    pa_credits(*ASKED, said(*[*whole, *more][::order]), [1, 2])
     lost = said(("elsewhere", 1, 80.0, True), *whole[:2])
     assert pa_credits(*ASKED, lost, [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
     assert pa_credits(*ASKED, lost.reverse(), [1])["credit"].to_list() == [None, pytest.approx(0.7), 0.0]
@@ -302,8 +314,9 @@ def test_a_text_is_found_where_it_first_stands(kernels: Any, monkeypatch: pytest
     @modest
     def found(held: list[int], sought: list[int], start: str) -> None:
         mine, theirs = ([f"{start}{n}" for n in numbers] for numbers in (held, sought))
-        rows = verdicts._first_rows(*(pl.Series(texts, dtype=pl.String) for texts in (mine, theirs)))
-        assert rows.tolist() == first_rows(mine, theirs)
+        texts = verdicts._Held.of(pl.Series(mine, dtype=pl.String), len(theirs))
+        rows = texts.rows(pl.Series(theirs, dtype=pl.String))
+        assert [*texts.first.tolist(), *rows.tolist()] == first_rows(mine, theirs)
 
     found()
 
@@ -314,13 +327,15 @@ def test_rows_are_told_apart_by_either_key_and_places_are_shared() -> None:
     @given(st.lists(keys, max_size=12), st.lists(keys, max_size=12))
     @modest
     def equal(held: list[tuple[int, int]], sought: list[tuple[int, int]]) -> None:
-        columns = np.array([*held, *sought], np.int64).reshape(-1, 2).T.copy()
-        for kernels, inputs in (
-            (engine.plain_kernels("first_rows"), columns.tolist()),
-            (engine.compiled_kernels("first_rows"), list(columns)),
-        ):
-            table, row = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32), np.empty(columns.shape[1], np.int64)
-            kernels.first_rows(len(held), *inputs, table, row)
-            assert row.tolist() == first_rows(held, sought)
+        arrays = [np.array(rows, np.int64).reshape(-1, 2).T.copy() for rows in (held, sought)]
+        for kernels in (engine.plain_kernels("hold_rows"), engine.compiled_kernels("hold_rows")):
+            mine, theirs = ([engine.read_only(column) for column in array] for array in arrays)
+            if engine.are_plain(kernels):
+                mine, theirs = ([column.tolist() for column in columns] for columns in (mine, theirs))
+            table = np.full(1 << (2 * len(held)).bit_length(), -1, np.int32)
+            first, found = np.empty(len(held), np.int32), np.empty(len(sought), np.int32)
+            kernels.hold_rows(*mine, table, first)
+            kernels.find_rows(*mine, table, *theirs, found)
+            assert [*first.tolist(), *found.tolist()] == first_rows(held, sought)
 
     equal()

@@ -151,11 +151,10 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
     clip_scores = scores.table("clip_scores").sort(TIMELINE_KEY)
     key = clip_scores.select(TIMELINE_KEY)
     tables = {name: made for name, made in scores.tables.items() if name != "set_scores"}
-    given = found.lazy().filter(status="ok")
     with ThreadPoolExecutor(1) as beside:  # numpy and polars let go of the lock
-        joint = beside.submit(_joint_counts, planned, given, key) if "joint" in planned.asked else None
+        joint = beside.submit(_joint_counts, planned, found, key) if "joint" in planned.asked else None
         if "pa" in planned.asked:
-            clip_scores = clip_scores.with_columns(_pa_credits(scores, planned, given, key, judging))
+            clip_scores = clip_scores.with_columns(_pa_credits(scores, planned, found, key, judging))
             tables["pairs"] = lambda: _linked(scores.pairs, planned.asked["pa"], "pairs")
     if joint is not None:
         clip_scores = clip_scores.with_columns(joint.result())
@@ -168,22 +167,25 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
 
 
 def _pa_credits(
-    scores: Scores, planned: Plan, given: pl.LazyFrame, key: pl.DataFrame, judging: Mapping[str, Any]
+    scores: Scores, planned: Plan, found: pl.DataFrame, key: pl.DataFrame, judging: Mapping[str, Any]
 ) -> pl.DataFrame:
     pairs, seeds = planned.asked["pa"], judging["judges"]["pa"]["judge_seeds"]
-    given = given.filter(kind="pa")
     if not seeds:
-        given = given.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64))
+        found = found.with_columns(judge_seed=pl.lit(_NO_SEED, pl.Int64))
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(verdicts.index, pairs, key, scores.matches.filter(metric="pa"))
-        answers = verdicts.pa_answers(given, seeds or [_NO_SEED], pairs["request"])
+        answers = verdicts.pa_answers(found, seeds or [_NO_SEED], pairs["request"], _answered("pa"))
     earned = verdicts.pa_credits(asked.result(), answers)
     return earned if seeds else earned.with_columns(judge_seeds=pl.lit(None, pl.List(pl.Int64)))
 
 
-def _joint_counts(planned: Plan, given: pl.LazyFrame, key: pl.DataFrame) -> pl.DataFrame:
-    answers = verdicts.joint_answers(given.filter(kind="joint"), planned.asked["joint"]["request"])
+def _joint_counts(planned: Plan, found: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame:
+    answers = verdicts.joint_answers(found, planned.asked["joint"]["request"], _answered("joint"))
     return verdicts.joint_counts(verdicts.index(planned.asked["joint"], key), answers)
+
+
+def _answered(kind: Kind) -> pl.Expr:
+    return (pl.col("status") == "ok") & (pl.col("kind") == kind)
 
 
 def rejoin(scores: Scores, result: Scores) -> Scores:
