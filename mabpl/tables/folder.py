@@ -64,6 +64,7 @@ def write_coded(path: Path, rows: pa.Table, table: str) -> None:
             rows.replace_schema_metadata(_metadata(table)),
             temporary,
             compression="lz4",
+            row_group_size=1 << 21,
             store_schema=False,
             write_statistics=["clip_id"],
             use_dictionary=[field.name for field in rows.schema if str(field.type).startswith("dictionary")],

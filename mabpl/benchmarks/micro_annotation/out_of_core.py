@@ -6,19 +6,18 @@ are read. Fastest where the files are sorted by clip; right in any order.
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 import mabpl
-from mabpl import timelines
+from mabpl import engine, timelines
 from mabpl.benchmarks.micro_annotation.results import digest
 from mabpl.benchmarks.micro_annotation.scoring import clip_cells, runs_table
 from mabpl.errors import UsageError, unreadable
@@ -30,7 +29,9 @@ from mabpl.tables import folder as folders
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SEGMENTS_PER_PART = 2_000_000
+SEGMENTS_PER_PART = 1_250_000
+PARTS_AT_ONCE = 2
+"""They bound the memory; what of a part runs on one thread alone, the reading and writing, then fills two."""
 SAMPLE = 100_000
 """Clips, at the most, among which the bounds of the parts are chosen."""
 
@@ -50,7 +51,7 @@ def score_parquet(
     """:func:`mabpl.score` of two parquet files (or folders of them), written to the result folder ``out``.
 
     The folder holds `clips`, `runs`, `matches`, `clip_scores` and `set_scores`; an earlier result there is replaced
-    when the new one is complete. ``clips_per_part`` bounds the memory (default: parts of about two million
+    when the new one is complete. ``clips_per_part`` bounds the memory (default: parts of about 1.25 million
     segments); ``progress`` is called with the number of parts that are done and of all. Returns ``out``.
 
     Raises :class:`InputError` for what cannot be read or written and :class:`UsageError` for missing columns, or for
@@ -66,64 +67,69 @@ def score_parquet(
         beside = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
     except OSError as error:
         raise unreadable(out, f"cannot be written ({error.strerror or error})") from None
-    with beside as temporary, ThreadPoolExecutor(1) as writer:
-        job = _Job(Path(temporary) / "new", settings, threads, writer)
+    threads = threads or engine.default_threads()
+    workers = min(threads, PARTS_AT_ONCE)
+    with beside as temporary:
+        units = predicted.select(UNIT).unique().collect().sort(UNIT) if settings.missing == "empty" else None
+        job = _Job(Path(temporary) / "new", settings, max(threads // workers, 1), units)
         job.folder.mkdir()
-        if settings.missing == "empty":
-            job.units = predicted.select(UNIT).unique().collect().sort(UNIT)
         bounds = _bounds(human, predicted, clips_per_part)
-        for part, (low, high) in enumerate(itertools.pairwise(bounds)):
-            job.score(part, _between(human, low, high, labels), _between(predicted, low, high, predictions))
-            if progress:
-                progress(part + 1, len(bounds) - 1)
-        job.finish([Path(labels).name, Path(predictions).name])
+
+        def score(part: int) -> _Part:
+            low, high = bounds[part : part + 2]
+            return job.score(part, _between(human, low, high, labels), _between(predicted, low, high, predictions))
+
+        parts = []
+        with ThreadPoolExecutor(workers) as pool:
+            for part in pool.map(score, range(len(bounds) - 1)):
+                parts.append(part)
+                if progress:
+                    progress(len(parts), len(bounds) - 1)
+        job.finish(parts, [Path(labels).name, Path(predictions).name])
         folders.put_in_place(job.folder, out)
     return out
 
 
-@dataclass(slots=True)
+class _Part(NamedTuple):
+    """What is kept of a part that is done: sums per run and set, clips per set, timelines per run and set."""
+
+    sums: summary.Cells
+    clips: pl.DataFrame
+    have: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
 class _Job:
-    """What is kept of the parts that are done: sums per run and set, clips per set, timelines per run and set."""
+    """``units``: the runs and sets, where all of a clip's timelines are wanted; ``threads``: those of a part."""
 
     folder: Path
     settings: Settings
-    threads: int | None
-    writer: Executor
-    written: Future[None] | None = None
+    threads: int
     units: pl.DataFrame | None = None
-    sums: list[summary.Cells] = field(default_factory=list)
-    clips: list[pl.DataFrame] = field(default_factory=list)
-    have: list[pl.DataFrame] = field(default_factory=list)
 
-    def score(self, part: int, human: pl.DataFrame, predicted: pl.DataFrame) -> None:
+    def score(self, part: int, human: pl.DataFrame, predicted: pl.DataFrame) -> _Part:
         lines = timelines.build(None, human, None, predicted)
         clips = lines.human.key
-        self.clips.append(clips.group_by("set").len("clips"))
-        self.have.append(lines.predicted.key.group_by(UNIT).len("have"))
+        have = lines.predicted.key.group_by(UNIT).len("have")
         if self.units is not None:
             lines = timelines.build(None, human, self.units.join(clips, on="set"), predicted)
         matched = matches.match(lines, self.settings, threads=self.threads)
         cells = clip_cells(matched)
-        self.sums.append(summary.unit_sums(cells, UNIT, lines.units))
-        if self.written is not None:
-            self.written.result()  # no more than one part waits to be written
-        scores = schemas.CLIP_SCORES.conform(cells.table())
-        self.written = self.writer.submit(self._write, part, schemas.CLIPS.conform(clips), scores, matched)
-
-    def _write(self, part: int, clips: pl.DataFrame, scores: pl.DataFrame, matched: matches.Matched) -> None:
-        for name, frame in (("clips", clips), ("clip_scores", scores)):
-            for (set_name,), rows in frame.group_by(["set"], maintain_order=True):
-                folders.write_parquet(folders.partition(self.folder, name, str(set_name), part), rows, name)
+        for name, frame in (
+            ("clips", schemas.CLIPS.conform(clips)),
+            ("clip_scores", schemas.CLIP_SCORES.conform(cells.table())),
+        ):
+            for set_name, rows in _by_set(frame):
+                folders.write_parquet(folders.partition(self.folder, name, set_name, part), rows, name)
         for set_name, table in _match_tables(matched):
             folders.write_coded(folders.partition(self.folder, "matches", set_name, part), table, "matches")
+        return _Part(summary.unit_sums(cells, UNIT, lines.units), clips.group_by("set").len("clips"), have)
 
-    def finish(self, inputs: list[str]) -> None:
-        if self.written is not None:
-            self.written.result()
-        missing = self._missing()
+    def finish(self, parts: list[_Part], inputs: list[str]) -> None:
+        missing = _missing(parts)
         if missing and self.settings.missing == "refuse":
             raise UsageError(f"{missing} timelines are missing", "settings.missing = empty or skip scores the others")
-        sets = summary.finish(summary.add_sums(self.sums, UNIT))
+        sets = summary.finish(summary.add_sums([part.sums for part in parts], UNIT))
         tables = {"set_scores": summary.set_scores(sets), "runs": runs_table(sets.key)}
         for name, frame in tables.items():
             folders.write_parquet(self.folder / f"{name}.parquet", frame, name)
@@ -137,11 +143,21 @@ class _Job:
         }
         files.write_json(self.folder / folders.MANIFEST, {**manifest, "digest": digest(manifest)})
 
-    def _missing(self) -> int:
-        """How many timelines the runs lack, over the sets that they have any of."""
-        clips = pl.concat(self.clips).group_by("set").agg(pl.col("clips").cast(pl.Int64).sum())
-        have = pl.concat(self.have).group_by(UNIT).agg(pl.col("have").cast(pl.Int64).sum()).join(clips, on="set")
-        return int((have["clips"] - have["have"]).sum())
+
+def _by_set(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    if frame["set"].n_unique() == 1:
+        yield frame["set"][0], frame
+        return
+    for (name,), rows in frame.group_by(["set"], maintain_order=True):
+        yield str(name), rows
+
+
+def _missing(parts: list[_Part]) -> int:
+    """How many timelines the runs lack, over the sets that they have any of."""
+    clips = pl.concat([part.clips for part in parts]).group_by("set").agg(pl.col("clips").cast(pl.Int64).sum())
+    have = pl.concat([part.have for part in parts]).group_by(UNIT).agg(pl.col("have").cast(pl.Int64).sum())
+    both = have.join(clips, on="set")
+    return int((both["clips"] - both["have"]).sum())
 
 
 def _match_tables(matched: matches.Matched) -> Iterator[tuple[str, pa.Table]]:
@@ -152,22 +168,24 @@ def _match_tables(matched: matches.Matched) -> Iterator[tuple[str, pa.Table]]:
     lines = matched.timelines
 
     def coded(codes: np.typing.NDArray[Any], names: pl.Series) -> pa.DictionaryArray:
-        return pa.DictionaryArray.from_arrays(codes.astype(np.int32, copy=False), names.to_arrow().cast(pa.string()))
+        return pa.DictionaryArray.from_arrays(codes, names.to_arrow().cast(pa.string()), safe=False)
 
     runs = timelines.stretches(lines.predicted.key, ["run"])
     run_of = (np.searchsorted(runs, np.arange(len(lines.clip)), side="right") - 1).astype(np.int32)
     sets = timelines.stretches(lines.human.key, ["set"])
     set_of = (np.searchsorted(sets, lines.clip, side="right") - 1).astype(np.int32)
     columns = {
-        "run": coded(run_of[timeline], lines.predicted.key["run"][runs]),
-        "set": coded(set_of[timeline], lines.human.key["set"][sets]),
-        "clip_id": coded(lines.clip.astype(np.int32)[timeline], lines.human.key["clip_id"]),
+        "run": coded(run_of.take(timeline), lines.predicted.key["run"][runs]),
+        "set": coded(set_of.take(timeline), lines.human.key["set"][sets]),
+        "clip_id": coded(lines.clip.astype(np.int32).take(timeline), lines.human.key["clip_id"]),
         "metric": coded(family, pl.Series(sorted(matched.rank))),
-        "predicted": predicted,
-        "human": human,
+        "predicted": pa.array(predicted),
+        "human": pa.array(human),
         "request": pa.nulls(len(timeline), pa.string()),
     }
-    table = pa.table({name: columns[name] for name in schemas.MATCHES.schema})
+    # What is never null is quicker to write when that is known.
+    fields = [pa.field(c.name, columns[c.name].type, nullable=c.nullable) for c in schemas.MATCHES.columns]
+    table = pa.table(list(columns.values()), schema=pa.schema(fields))
     for code, name in enumerate(lines.human.key["set"][sets]):
         yield name, table if len(sets) == 1 else table.filter(pa.array(set_of[timeline] == code))
 
