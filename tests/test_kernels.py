@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -80,7 +82,7 @@ def test_compiled_kernels_equal_the_reference() -> None:
         check({f"c{i}": clip for i, clip in enumerate(clips)}, options, threads=2)
 
     equal()
-    kernel = engine.compiled_kernels().match_timelines
+    kernel = engine.compiled_kernels().match_timelines.dispatcher
     assert len(kernel.signatures) == 1, "one array layout, one compilation"
 
 
@@ -179,3 +181,26 @@ def test_long_real_timelines_with_overlaps_and_nesting_equal_the_reference(share
         clips[row["clip_id"]] = (human, jittered(human, row["clip_id"]))
     assert sum(len(human) for human, _ in clips.values()) == 9_668
     check(clips, Settings(boundary_matching=matching))
+
+
+FROM_THE_CACHE = """
+import sys
+import numpy as np
+from mabpl import engine
+if "slow" in sys.argv:
+    engine._Kernel._read = lambda *_: 1 / 0
+table, row = np.full(8, -1, np.int32), np.empty(3, np.int32)
+keys = [engine.read_only(np.array(numbers)) for numbers in ([5, 6, 5], [1, 2, 1])]
+engine.compiled_kernels("hold_rows").hold_rows(*keys, table, row)
+print(row.tolist(), "numba.np.linalg" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("how", "said"), [("fast", "[0, 1, 0] False"), ("slow", "[0, 1, 0] True")])
+def test_a_kernel_is_read_from_the_cache_without_what_compiles(how: str, said: str) -> None:
+    for again in (False, True):  # the first process may have to compile
+        found = subprocess.run(
+            [sys.executable, "-c", FROM_THE_CACHE, how], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        assert found.startswith("[0, 1, 0]")
+        assert found == said or not again
