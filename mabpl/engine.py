@@ -132,7 +132,8 @@ def kernels_for(segments: int, kernel: str = "match_timelines") -> ModuleType:
         return module
     if segments < COMPILE_FROM:
         return plain_kernels(kernel)
-    _tell_of_compiling()
+    with _LOADING:  # of several threads one tells
+        _tell_of_compiling()
     return module
 
 
