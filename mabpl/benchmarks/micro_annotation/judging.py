@@ -150,7 +150,7 @@ def with_verdicts(scores: Scores, planned: Plan, found: pl.DataFrame, judging: M
     """
     clip_scores = scores.table("clip_scores").sort(TIMELINE_KEY)
     key = clip_scores.select(TIMELINE_KEY)
-    tables = {name: made for name, made in scores.tables.items() if name != "set_scores"}
+    tables = {name: made for name, made in scores.tables.items() if name != "set_scores"}  # it adds up anew
     with ThreadPoolExecutor(1) as beside:  # numpy and polars let go of the lock
         joint = beside.submit(_joint_counts, planned, found, key) if "joint" in planned.asked else None
         if "pa" in planned.asked:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SEGMENTS_PER_PART = 1_250_000
 PARTS_AT_ONCE = 2
-"""They bound the memory; what of a part runs on one thread alone, the reading and writing, then fills two."""
+"""The more, the more memory; much of a part's work, writing above all, fills one thread only."""
 SAMPLE = 100_000
 """Clips, at the most, among which the bounds of the parts are chosen."""
 
@@ -185,7 +185,7 @@ def _match_tables(matched: matches.Matched) -> Iterator[tuple[str, pa.Table]]:
     }
     # What is never null is quicker to write when that is known.
     fields = [pa.field(c.name, columns[c.name].type, nullable=c.nullable) for c in schemas.MATCHES.columns]
-    table = pa.table(list(columns.values()), schema=pa.schema(fields))
+    table = pa.table([columns[c.name] for c in schemas.MATCHES.columns], schema=pa.schema(fields))
     for code, name in enumerate(lines.human.key["set"][sets]):
         yield name, table if len(sets) == 1 else table.filter(pa.array(set_of[timeline] == code))
 
